@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Exported functions that look: view, peek, counters, books, dump.
+ */
+
+#include "hv/inspect.h"
+
+#include "api/check.h"
+
+int
+avicemu_vcpu_view(struct avicemu_vcpu *vcpu, struct avicemu_vcpu_view *ret)
+{
+    AE_CHECK(vcpu != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(ret->size >= sizeof(*ret), -EINVAL);
+    ae_inspect_view(vcpu, ret);
+    return 0;
+}
+
+int
+avicemu_vcpu_peek(struct avicemu_vcpu *vcpu, uint32_t offset, uint32_t *ret)
+{
+    AE_CHECK(vcpu != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(offset < AE_PAGE && offset % 16 == 0, -EINVAL);
+    const struct ae_lapic_rule *rule = &vcpu->vm->model.rules[offset >> 4];
+
+    AE_CHECK(rule->xapic != AE_REG_NONE || rule->x2apic != AE_REG_NONE,
+             -ENOENT);
+    *ret = ae_lapic_peek(&vcpu->lapic, offset >> 4,
+                         ae_lapic_needs_time(&vcpu->vm->model, offset >> 4)
+                             ? ae_vcpu_now(vcpu)
+                             : 0);
+    return 0;
+}
+
+int
+avicemu_vcpu_stats(struct avicemu_vcpu *vcpu, struct avicemu_vcpu_stats *ret)
+{
+    AE_CHECK(vcpu != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(ret->size >= sizeof(*ret), -EINVAL);
+    size_t size = ret->size;
+
+    *ret = vcpu->stats;
+    ret->size = size;
+    return 0;
+}
+
+int
+avicemu_vcpu_books(struct avicemu_vcpu *vcpu, uint8_t vector,
+                   struct avicemu_vcpu_books *ret)
+{
+    AE_CHECK(vcpu != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(ret->size >= sizeof(*ret), -EINVAL);
+    AE_CHECK(vcpu->books != NULL, -EOPNOTSUPP);
+    ae_inspect_books(vcpu, vector, ret);
+    return 0;
+}
+
+int
+avicemu_vcpu_ipi_new_to(struct avicemu_vcpu *sender,
+                        struct avicemu_vcpu *target, uint64_t *ret)
+{
+    AE_CHECK(sender != NULL && target != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(sender->vm == target->vm, -EINVAL);
+    AE_CHECK(sender->books != NULL, -EOPNOTSUPP);
+    *ret = sender->books->ipi_new_to[target->vcpu_idx];
+    return 0;
+}
+
+int
+avicemu_vcpu_dump(struct avicemu_vcpu *vcpu, char *buf, size_t len)
+{
+    AE_CHECK(vcpu != NULL, -EINVAL);
+    struct ae_text t = ae_text_begin(buf, len);
+
+    ae_inspect_dump(vcpu, &t);
+    return (int)t.used;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The slow side of the read-side sections.
+ */
+
+#include "base/rcu.h"
+
+#if AE_TSAN
+char ae_rcu_token;
+#endif
+
+void
+ae_rcu_synchronize(void)
+{
+    urcu_bp_synchronize_rcu();
+    AE_RCU_ACQUIRE();
+}
+
+bool
+ae_rcu_inside(void)
+{
+    return urcu_bp_read_ongoing() != 0;
+}
+
+void
+ae_rcu_attach(void)
+{
+    urcu_bp_register_thread();
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_BASE_RCU_H
+#define AE_BASE_RCU_H
+
+/*
+ * Read-side sections: what a delivery found stays alive until it is done.
+ *
+ * The only include of liburcu in lib/. Flavour: bp, the one of Debian's 0.13
+ * that asks no registration of a VMM's threads. Forbidden here: call_rcu,
+ * defer_rcu and auto-resizing hash tables, which start threads. A writer
+ * blocks in ae_rcu_synchronize(): on create, destroy and unmap, never on a
+ * vCPU's path or a delivery.
+ *
+ * The thread sanitizer does not see the grace period, for it lies in liburcu,
+ * which is not instrumented: the seam tells it. Every read-side exit releases
+ * and every synchronize acquires one token per process; the token is only an
+ * address that is never read or written.
+ */
+
+#include <urcu/urcu-bp.h>
+
+#include "base/compiler.h"
+#include "base/step.h"
+
+#if AE_TSAN
+void
+__tsan_acquire(void *addr);
+void
+__tsan_release(void *addr);
+extern char ae_rcu_token;
+#define AE_RCU_RELEASE() __tsan_release(&ae_rcu_token)
+#define AE_RCU_ACQUIRE() __tsan_acquire(&ae_rcu_token)
+#else
+#define AE_RCU_RELEASE() ((void)0)
+#define AE_RCU_ACQUIRE() ((void)0)
+#endif
+
+static inline void
+ae_rcu_enter(void)
+{
+    urcu_bp_read_lock();
+    AE_STEP(rcu_enter);
+}
+
+static inline void
+ae_rcu_leave(void)
+{
+    AE_STEP(rcu_leave);
+    AE_RCU_RELEASE();
+    urcu_bp_read_unlock();
+}
+
+/* Wait until every section that was open at the call has ended. */
+void
+ae_rcu_synchronize(void);
+
+/* Is the calling thread inside a section? For the checks of waiting calls. */
+bool
+ae_rcu_inside(void);
+
+/* Allocate what liburcu needs for the calling thread, now. */
+void
+ae_rcu_attach(void);
+
+#endif

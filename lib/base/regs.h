@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_BASE_REGS_H
+#define AE_BASE_REGS_H
+
+/*
+ * Every register of the local APIC as one table, and every field position.
+ * The descriptor array, the model of each personality, reset, INIT, snapshot,
+ * dump and the generated test rows all come from it.
+ */
+
+#include "base/bits.h"
+
+/* Vendors of a column; the bit is 1 << enum avicemu_personality. */
+#define LAPIC_AMD   1u
+#define LAPIC_INTEL 2u
+#define LAPIC_KVM   4u
+#define LAPIC_ALL   7u
+#define LAPIC_NO    0u
+
+/* What a guest may do to a register in one mode. */
+enum ae_reg_access {
+    AE_REG_NONE, /* xAPIC: absent offset. x2APIC: #GP */
+    AE_REG_RO,
+    AE_REG_WO,
+    AE_REG_RW,
+};
+
+/* Which code a write (and for PPR, APR, TMCCT a read) runs. */
+enum ae_reg_handler {
+    AE_REG_PLAIN, /* the value that sticks is stored, no more */
+    AE_REG_ID,
+    AE_REG_TPR,
+    AE_REG_APR,
+    AE_REG_PPR,
+    AE_REG_EOI,
+    AE_REG_LDR,
+    AE_REG_DFR,
+    AE_REG_SVR,
+    AE_REG_ESR,
+    AE_REG_LVT,
+    AE_REG_LVT_TIMER,
+    AE_REG_LVT_LINT,
+    AE_REG_ICR_LOW,
+    AE_REG_TMICT,
+    AE_REG_TMCCT,
+    AE_REG_TDCR,
+    AE_REG_SELF_IPI,
+    AE_REG_SEOI,
+    AE_REG_IER,
+};
+
+/*
+ * [APM2 16.3.2 Table 16-2], [APM2 16.11 Table 16-6] rev 3.44; [SDM3 10 Tables
+ * 10-1, 10-6]; KVM as Linux 6.12.
+ *
+ * off, n     byte offset in the xAPIC page, number of 16-byte slots
+ * xAPIC,     access, and whose APIC has it in that mode
+ * x2APIC     (the MSR is 800h + offset / 16)
+ * need       feature without which it is absent (0: none)
+ * sticks     bits of a written value that are kept, per vendor; read-only
+ *            status bits (DS, remote IRR) are not among them, but for KVM,
+ *            which stores them as data
+ * #GP        reserved bits that fault an x2APIC write, per vendor
+ * opt        bits of sticks that exist with feature opt_need only; else they
+ *            are dropped, and reserved in x2APIC
+ * reset      after RESET and INIT
+ * init       what INIT does: RST to the reset value, KEEP, CALC recomputed
+ *
+ * Choices where sources conflict: extended LVTs reset masked (the PPR's
+ * 00010000h; APM says 0); DFR resets to all ones (APM; the PPR says
+ * F0000000h); a TSC-deadline mode bit exists in AMD's LVT timer only with the
+ * feature, which no APM lists.
+ */
+/* clang-format off */
+#define LAPIC_REGS(X) \
+/* name       off    n  xAPIC            x2APIC           need                         sticks: AMD  INTEL       KVM         #GP: AMD               INTEL                  KVM                    opt         opt_need                      reset        init  handler */ \
+X(ID,         0x020, 1, RW, ALL,         RO, ALL,         0,                           0xff000000, 0x00000000, 0xff000000, 0,                     0,                     0,                     0,          0,                            0x00000000,  KEEP, ID)        \
+X(VERSION,    0x030, 1, RO, ALL,         RO, ALL,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  KEEP, PLAIN)     \
+X(TPR,        0x080, 1, RW, ALL,         RW, ALL,         0,                           0x000000ff, 0x000000ff, 0x000000ff, 0xffffffffffffff00ull, 0xffffffffffffff00ull, 0xffffffff00000000ull, 0,          0,                            0x00000000,  RST,  TPR)       \
+X(APR,        0x090, 1, RO, ALL,         RO, AMD,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  APR)       \
+X(PPR,        0x0a0, 1, RO, ALL,         RO, ALL,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  PPR)       \
+X(EOI,        0x0b0, 1, WO, ALL,         WO, ALL,         0,                           0,          0,          0,          0xffffffffffffffffull, 0xffffffffffffffffull, 0xffffffff00000000ull, 0,          0,                            0x00000000,  RST,  EOI)       \
+X(RRR,        0x0c0, 1, RO, ALL,         NONE, NO,        0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  PLAIN)     \
+X(LDR,        0x0d0, 1, RW, ALL,         RO, ALL,         0,                           0xff000000, 0xff000000, 0xff000000, 0,                     0,                     0,                     0,          0,                            0x00000000,  CALC, LDR)       \
+X(DFR,        0x0e0, 1, RW, ALL,         NONE, NO,        0,                           0xf0000000, 0xf0000000, 0xf0000000, 0,                     0,                     0,                     0,          0,                            0xffffffff,  RST,  DFR)       \
+X(SVR,        0x0f0, 1, RW, ALL,         RW, ALL,         0,                           0x000013ff, 0x000013ff, 0x000013ff, 0xffffffffffffec00ull, 0xffffffffffffec00ull, 0xffffffff00000000ull, 0x00001000, AVICEMU_LAPIC_DIRECTED_EOI,   0x000000ff,  RST,  SVR)       \
+X(ISR,        0x100, 8, RO, ALL,         RO, ALL,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  PLAIN)     \
+X(TMR,        0x180, 8, RO, ALL,         RO, ALL,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  PLAIN)     \
+X(IRR,        0x200, 8, RO, ALL,         RO, ALL,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  PLAIN)     \
+X(ESR,        0x280, 1, RW, ALL,         RW, ALL,         0,                           0,          0,          0,          0xffffffffffffffffull, 0xffffffffffffffffull, 0xffffffffffffffffull, 0,          0,                            0x00000000,  RST,  ESR)       \
+X(LVT_CMCI,   0x2f0, 1, RW, INTEL_KVM,   RW, INTEL_KVM,   AVICEMU_LAPIC_CMCI,          0,          0x000107ff, 0x000117ff, 0,                     0xfffffffffffee800ull, 0xffffffff00000000ull, 0,          0,                            0x00010000,  RST,  LVT)       \
+X(ICR_LOW,    0x300, 1, RW, ALL,         RW, ALL,         0,                           0x000ccfff, 0x000ccfff, 0xffffefff, 0x00000000fff33000ull, 0x00000000fff32000ull, 0x00000000fff32000ull, 0,          0,                            0x00000000,  RST,  ICR_LOW)   \
+X(ICR_HIGH,   0x310, 1, RW, ALL,         NONE, NO,        0,                           0xff000000, 0xff000000, 0xff000000, 0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  PLAIN)     \
+X(LVT_TIMER,  0x320, 1, RW, ALL,         RW, ALL,         0,                           0x000700ff, 0x000700ff, 0x000710ff, 0xfffffffffff8ef00ull, 0xfffffffffff8ef00ull, 0xffffffff00000000ull, 0x00040000, AVICEMU_LAPIC_TSC_DEADLINE,   0x00010000,  RST,  LVT_TIMER) \
+X(LVT_THERMAL,0x330, 1, RW, ALL,         RW, ALL,         0,                           0x000107ff, 0x000107ff, 0x000117ff, 0xfffffffffffee800ull, 0xfffffffffffee800ull, 0xffffffff00000000ull, 0,          0,                            0x00010000,  RST,  LVT)       \
+X(LVT_PERF,   0x340, 1, RW, ALL,         RW, ALL,         0,                           0x000107ff, 0x000107ff, 0x000117ff, 0xfffffffffffee800ull, 0xfffffffffffee800ull, 0xffffffff00000000ull, 0,          0,                            0x00010000,  RST,  LVT)       \
+X(LVT_LINT0,  0x350, 1, RW, ALL,         RW, ALL,         0,                           0x000187ff, 0x0001a7ff, 0x0001f7ff, 0xfffffffffffe2800ull, 0xfffffffffffe0800ull, 0xffffffff00000000ull, 0,          0,                            0x00010000,  RST,  LVT_LINT)  \
+X(LVT_LINT1,  0x360, 1, RW, ALL,         RW, ALL,         0,                           0x000187ff, 0x0001a7ff, 0x0001f7ff, 0xfffffffffffe2800ull, 0xfffffffffffe0800ull, 0xffffffff00000000ull, 0,          0,                            0x00010000,  RST,  LVT_LINT)  \
+X(LVT_ERROR,  0x370, 1, RW, ALL,         RW, ALL,         0,                           0x000107ff, 0x000100ff, 0x000110ff, 0xfffffffffffee800ull, 0xfffffffffffeef00ull, 0xffffffff00000000ull, 0,          0,                            0x00010000,  RST,  LVT)       \
+X(TMICT,      0x380, 1, RW, ALL,         RW, ALL,         0,                           0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff00000000ull, 0xffffffff00000000ull, 0xffffffff00000000ull, 0,          0,                            0x00000000,  RST,  TMICT)     \
+X(TMCCT,      0x390, 1, RO, ALL,         RO, ALL,         0,                           0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00000000,  RST,  TMCCT)     \
+X(TDCR,       0x3e0, 1, RW, ALL,         RW, ALL,         0,                           0x0000000b, 0x0000000b, 0x0000000b, 0xfffffffffffffff4ull, 0xfffffffffffffff4ull, 0xffffffff00000000ull, 0,          0,                            0x00000000,  RST,  TDCR)      \
+X(SELF_IPI,   0x3f0, 1, NONE, NO,        WO, ALL,         0,                           0,          0,          0,          0xffffffffffffff00ull, 0xffffffffffffff00ull, 0xffffffffffffff00ull, 0,          0,                            0x00000000,  RST,  SELF_IPI)  \
+X(EAFR,       0x400, 1, RO, AMD,         RO, AMD,         AVICEMU_LAPIC_EXT_SPACE,     0,          0,          0,          0,                     0,                     0,                     0,          0,                            0x00040007,  RST,  PLAIN)     \
+X(EACR,       0x410, 1, RW, AMD,         RW, AMD,         AVICEMU_LAPIC_EXT_SPACE,     0x00000007, 0,          0,          0xfffffffffffffff8ull, 0,                     0,                     0,          0,                            0x00000000,  RST,  PLAIN)     \
+X(SEOI,       0x420, 1, RW, AMD,         RW, AMD,         AVICEMU_LAPIC_EXT_SPACE,     0x000000ff, 0,          0,          0xffffffffffffff00ull, 0,                     0,                     0,          0,                            0x00000000,  RST,  SEOI)      \
+X(IER0,       0x480, 1, RW, AMD,         RW, AMD,         AVICEMU_LAPIC_EXT_SPACE,     0xffff0000, 0,          0,          0xffffffff0000ffffull, 0,                     0,                     0,          0,                            0xffffffff,  RST,  IER)       \
+X(IER,        0x490, 7, RW, AMD,         RW, AMD,         AVICEMU_LAPIC_EXT_SPACE,     0xffffffff, 0,          0,          0xffffffff00000000ull, 0,                     0,                     0,          0,                            0xffffffff,  RST,  IER)       \
+X(LVT_EXT,    0x500, 4, RW, AMD,         RW, AMD,         AVICEMU_LAPIC_EXT_SPACE,     0x000107ff, 0,          0,          0xfffffffffffee800ull, 0,                     0,                     0,          0,                            0x00010000,  RST,  LVT)
+
+/*
+ * Fields: F(register, field, high, low). [APM2 Figs 16-2 to 16-36]
+ */
+#define LAPIC_FIELDS(F) \
+F(APIC_BASE, BSP,            8,  8) \
+F(APIC_BASE, EXTD,          10, 10) \
+F(APIC_BASE, EN,            11, 11) \
+F(VERSION,   NUMBER,         7,  0) \
+F(VERSION,   MAX_LVT,       23, 16) \
+F(VERSION,   DIRECTED_EOI,  24, 24) \
+F(VERSION,   EXT_SPACE,     31, 31) \
+F(SVR,       VECTOR,         7,  0) \
+F(SVR,       ENABLE,         8,  8) \
+F(SVR,       FOCUS_OFF,      9,  9) \
+F(SVR,       DIRECTED_EOI,  12, 12) \
+F(LVT,       VECTOR,         7,  0) \
+F(LVT,       MT,            10,  8) \
+F(LVT,       RIR,           14, 14) \
+F(LVT,       LEVEL,         15, 15) \
+F(LVT,       MASK,          16, 16) \
+F(LVT,       TIMER_MODE,    18, 17) \
+F(ICR,       VECTOR,         7,  0) \
+F(ICR,       MT,            10,  8) \
+F(ICR,       LOGICAL,       11, 11) \
+F(ICR,       DS,            12, 12) \
+F(ICR,       ASSERT,        14, 14) \
+F(ICR,       LEVEL,         15, 15) \
+F(ICR,       DSH,           19, 18) \
+F(ICR_HIGH,  XAPIC_DEST,    31, 24) \
+F(ID,        XAPIC,         31, 24) \
+F(LDR,       XAPIC,         31, 24) \
+F(DFR,       MODEL,         31, 28) \
+F(EACR,      IERN,           0,  0) \
+F(EACR,      SN,             1,  1) \
+F(EACR,      XAIDN,          2,  2)
+/* clang-format on */
+
+#define AE_FIELD_ENUM(reg, field, high, low) \
+    reg##_##field##_HIGH = (high), reg##_##field##_LOW = (low),
+enum ae_lapic_field {
+    LAPIC_FIELDS(AE_FIELD_ENUM) AE_LAPIC_FIELD_END
+};
+#undef AE_FIELD_ENUM
+
+/* Value of a field of a register value, and a value placed into the field. */
+#define AE_GET(value, field) \
+    ((uint32_t)ae_field_get((value), field##_HIGH, field##_LOW))
+#define AE_MASK(field)                                                \
+    ((uint32_t)(ae_field_get(~(uint64_t)0, field##_HIGH, field##_LOW) \
+                << field##_LOW))
+
+#define AE_REG_ENUM(name, off, n, ...) LAPIC_##name = (off),
+enum ae_lapic_offset {
+    LAPIC_REGS(AE_REG_ENUM) LAPIC_PAGE_BYTES = 4096
+};
+#undef AE_REG_ENUM
+
+/* Errors in the ESR. [APM2 16.4.6 Fig 16-9], [SDM3 10.5.3] */
+#define LAPIC_ESR_SEND_ILLEGAL     0x20u
+#define LAPIC_ESR_RECEIVE_ILLEGAL  0x40u
+#define LAPIC_ESR_ILLEGAL_REGISTER 0x80u
+
+/* LVT timer modes, bits 18:17. [SDM3 10.5.4] */
+enum ae_timer_mode {
+    AE_TIMER_ONE_SHOT,
+    AE_TIMER_PERIODIC,
+    AE_TIMER_DEADLINE,
+    AE_TIMER_RESERVED,
+};
+
+/* ICR destination shorthands. [APM2 16.5] */
+enum ae_shorthand {
+    AE_DSH_NONE,
+    AE_DSH_SELF,
+    AE_DSH_ALL,
+    AE_DSH_OTHERS,
+};
+
+#define AE_APIC_DEFAULT_BASE 0xfee00000ull
+#define AE_XAPIC_BROADCAST   0xffu
+#define AE_X2APIC_BROADCAST  0xffffffffu
+#define AE_MSR_APIC_BASE     0x1bu
+#define AE_MSR_TSC_DEADLINE  0x6e0u
+#define AE_MSR_X2APIC_FIRST  0x800u
+#define AE_MSR_X2APIC_LAST   0x8ffu
+#define AE_MAX_SLOTS         256u
+
+/* One row of the table, as it stands above. */
+struct ae_reg_desc {
+    const char *name;
+    uint16_t offset;
+    uint8_t nr_slots;
+    uint8_t xapic, xapic_vendors;   /* enum ae_reg_access, LAPIC_* */
+    uint8_t x2apic, x2apic_vendors; /* likewise */
+    uint32_t need;
+    uint32_t sticks[3];   /* by enum avicemu_personality */
+    uint64_t reserved[3]; /* likewise */
+    uint32_t opt, opt_need;
+    uint32_t reset;
+    uint8_t keep_on_init;
+    uint8_t handler; /* enum ae_reg_handler */
+};
+
+extern const struct ae_reg_desc ae_lapic_regs[];
+extern const unsigned ae_nr_lapic_regs;
+
+/* The row that covers a byte offset (multiple of 16), or NULL. */
+const struct ae_reg_desc *
+ae_reg_find(uint32_t offset);
+
+#endif

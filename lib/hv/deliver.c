@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Delivery: from "this interrupt, that destination" to a pending bit and at
+ * most one call into the VMM.
+ *
+ *   find candidates (apicmap) -> match each (hw/dest) -> accept (hw/lapic, or
+ *   the event word) -> read the run state -> kick, wake or nothing
+ *
+ * Decide, then act: candidates are looked up and made pending inside a
+ * read-side section; those that must be called are pinned, the section is
+ * left, and only then the VMM is called. A multicast does so in batches.
+ *
+ * Run state (object.h): one word per vCPU. A poster makes its thing pending,
+ * then reads the state; the owner changes the state, then looks for pending
+ * things. The first poster that has to call sets KICKED with the same
+ * exchange, so there is one call per entry or block, however many posts.
+ *
+ * Edges (Dekker pairs: all four accesses seq_cst)
+ *   kick  A ae_deliver_*()      IRR bit or event -> state read
+ *         B ae_vcpu_enter()     state := in guest -> events, IRR read
+ *   wake  A ae_deliver_*()      IRR bit or event -> state read
+ *         B ae_halt_begin()     state := blocked -> events, IRR read
+ *   pin   A ae_deliver_message() pin -> section left -> call -> unpin
+ *         B ae_vcpu_destroy()   grace period -> pins read until 0
+ *
+ * May overlap: everything here with everything. Progress: lock-free; a
+ * message is bounded by the number of vCPUs.
+ */
+
+#include "hv/deliver.h"
+
+#include "base/rcu.h"
+
+/* Callbacks nest at most through a VMM that posts from one. Thread-local, so
+ * that destroy can refuse to wait for itself. */
+static _Thread_local unsigned callback_depth;
+
+bool
+ae_in_callback(void)
+{
+    return callback_depth != 0;
+}
+
+void
+ae_callback_enter(void)
+{
+    callback_depth++;
+}
+
+void
+ae_callback_leave(void)
+{
+    callback_depth--;
+}
+
+void
+ae_call(struct avicemu_vcpu *vcpu, enum ae_call call)
+{
+    const struct avicemu_ops *ops = &vcpu->vm->ops;
+
+    if (call == AE_CALL_KICK && ops->kick != NULL) {
+        ae_callback_enter();
+        ops->kick(vcpu->opaque, vcpu);
+        ae_callback_leave();
+    } else if (call == AE_CALL_WAKE && ops->wake != NULL) {
+        ae_callback_enter();
+        ops->wake(vcpu->opaque, vcpu);
+        ae_callback_leave();
+    }
+}
+
+/*
+ * Something of this level has just become pending: who must be called?
+ * Claims the call, so the caller has to make it.
+ */
+static enum ae_call
+call_claim(struct avicemu_vcpu *vcpu, unsigned level)
+{
+    AE_STEP(wake_a);
+    /*
+     * ORD wake.A, kick.A: the pending bit, then the state. Partner: wake.B in
+     * ae_halt_begin(), kick.B in ae_vcpu_enter(). If weaker: the owner scans
+     * an empty IRR, we still see it outside, nobody calls, and it sleeps on a
+     * pending vector. Test: race_wake, race_kick.
+     */
+    uint32_t state = ae_load_seqcst_u32(&vcpu->state);
+
+    for (;;) {
+        enum ae_where where = ae_where_of(state);
+
+        if (where == AE_OUTSIDE || (state & AE_STATE_KICKED) != 0) {
+            return AE_CALL_NONE;
+        }
+        if (where == AE_BLOCKED &&
+            level <= (state >> AE_STATE_LEVEL_SHIFT & 0xffu)) {
+            return AE_CALL_NONE;
+        }
+        /* ORD wake.A, kick.A: claims the call; as above. */
+        if (ae_cas_seqcst_u32(&vcpu->state, &state, state | AE_STATE_KICKED)) {
+            AE_STEP(claimed);
+            return where == AE_BLOCKED ? AE_CALL_WAKE : AE_CALL_KICK;
+        }
+    }
+}
+
+/* ---- one vCPU ------------------------------------------------------------------ */
+
+enum ae_call
+ae_deliver_owner(struct avicemu_vcpu *vcpu, uint32_t event)
+{
+    /* ORD wake.A, kick.A: see call_claim(). Also expire.A: whatever is due,
+     * then the event; partner expire.B in ae_vcpu_look(). If weaker: the
+     * owner takes the event and does not see why. Test: race_expire. */
+    (void)ae_fetch_or_seqcst_u32(&vcpu->events, event);
+    AE_STEP(expire_a);
+    return call_claim(vcpu, AE_LEVEL_OWNER);
+}
+
+enum avicemu_post
+ae_deliver_vector(struct avicemu_vcpu *vcpu, uint8_t vector,
+                  enum avicemu_trigger trigger, enum avicemu_drop *why,
+                  enum ae_call *call)
+{
+    bool error;
+    enum avicemu_post result =
+        ae_lapic_accept(&vcpu->lapic, vector, trigger, why, &error);
+
+    *call = AE_CALL_NONE;
+    if (result == AVICEMU_POST_NEW) {
+        *call = call_claim(vcpu, 2 * ae_vector_class(vector));
+    } else if (AE_UNLIKELY(error)) {
+        *call = ae_deliver_owner(vcpu, AE_EV_ERROR);
+    }
+    return result;
+}
+
+void
+ae_deliver_local_call(struct avicemu_vcpu *vcpu)
+{
+    /* Which vector it was is not known any more: as urgent as any of them. A
+     * wake too many is found out by the sleeper. */
+    ae_call(vcpu, call_claim(vcpu, AE_LEVEL_EXTINT - 1));
+}
+
+/* What the event word becomes when an event of this mode arrives. */
+static enum avicemu_post
+event_next(const struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+           uint8_t vector, uint32_t old, uint32_t *next)
+{
+    uint32_t bit = 0;
+
+    *next = old;
+    switch (mode) {
+    case AVICEMU_DELIVERY_NMI:
+        /* One can be in service while another is latched: two deep. */
+        if ((old & AE_EV_NMI_MASK) == 2) {
+            return AVICEMU_POST_MERGED;
+        }
+        *next = old + 1;
+        return AVICEMU_POST_NEW;
+    case AVICEMU_DELIVERY_SIPI:
+        if ((old & (AE_EV_WFS | AE_EV_INIT)) == 0) {
+            return AVICEMU_POST_DROPPED;
+        }
+        if ((old & AE_EV_SIPI) != 0 &&
+            !vcpu->vm->model.traits->last_sipi_wins) {
+            return AVICEMU_POST_MERGED;
+        }
+        *next = (old & ~AE_EV_SIPI_VECTOR) | AE_EV_SIPI |
+                (uint32_t)vector << AE_EV_SIPI_SHIFT;
+        return (old & AE_EV_SIPI) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
+    case AVICEMU_DELIVERY_INIT:
+        /* An INIT kills a SIPI that was not taken yet. */
+        *next = (old | AE_EV_INIT) & ~(AE_EV_SIPI | AE_EV_SIPI_VECTOR);
+        return (old & AE_EV_INIT) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
+    case AVICEMU_DELIVERY_SMI:
+        bit = AE_EV_SMI;
+        break;
+    case AVICEMU_DELIVERY_EXTINT:
+        bit = AE_EV_EXTINT;
+        break;
+    case AVICEMU_DELIVERY_FIXED:
+    case AVICEMU_DELIVERY_LOWEST:
+    case AVICEMU_DELIVERY_REMOTE_READ:
+    default:
+        return AVICEMU_POST_DROPPED;
+    }
+    *next = old | bit;
+    return (old & bit) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
+}
+
+static unsigned
+event_level(enum avicemu_delivery mode)
+{
+    switch (mode) {
+    case AVICEMU_DELIVERY_NMI:
+        return AE_LEVEL_NMI;
+    case AVICEMU_DELIVERY_SMI:
+        return AE_LEVEL_SMI;
+    case AVICEMU_DELIVERY_INIT:
+    case AVICEMU_DELIVERY_SIPI:
+        return AE_LEVEL_INIT;
+    case AVICEMU_DELIVERY_EXTINT:
+    case AVICEMU_DELIVERY_FIXED:
+    case AVICEMU_DELIVERY_LOWEST:
+    case AVICEMU_DELIVERY_REMOTE_READ:
+    default:
+        return AE_LEVEL_EXTINT;
+    }
+}
+
+enum avicemu_post
+ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
+{
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&vcpu->events);
+    uint32_t next;
+    enum avicemu_post result;
+
+    *call = AE_CALL_NONE;
+    do {
+        result = event_next(vcpu, mode, vector, old, &next);
+        if (result == AVICEMU_POST_DROPPED) {
+            *why = mode == AVICEMU_DELIVERY_SIPI ? AVICEMU_DROP_NOT_WAITING
+                                                 : AVICEMU_DROP_MODE;
+            return result;
+        }
+        /* ORD wake.A, kick.A: see call_claim(). Written back also when it
+         * merges, so that the poster's writes are seen by who takes it. */
+    } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
+    AE_STEP(event_a);
+    if (result == AVICEMU_POST_NEW) {
+        /* Above the threshold of a halt with IF = 0 stands NMI, not ExtINT. */
+        *call = call_claim(vcpu, event_level(mode));
+    }
+    return result;
+}
+
+void
+ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
+                      enum ae_source source)
+{
+    static const struct {
+        uint32_t event;
+        enum avicemu_delivery mode;
+    } map[] = {
+        { AE_EVENT_NMI, AVICEMU_DELIVERY_NMI },
+        { AE_EVENT_SMI, AVICEMU_DELIVERY_SMI },
+        { AE_EVENT_INIT, AVICEMU_DELIVERY_INIT },
+        { AE_EVENT_EXTINT, AVICEMU_DELIVERY_EXTINT },
+    };
+
+    for (unsigned i = 0; i < AE_ARRAY_SIZE(map); i++) {
+        enum avicemu_drop why;
+        enum ae_call call;
+
+        if ((events & map[i].event) == 0) {
+            continue;
+        }
+        if (map[i].event == AE_EVENT_EXTINT && source == AE_SOURCE_LINT) {
+            /* A level: nothing to latch, but somebody must look. */
+            call = call_claim(vcpu, AE_LEVEL_EXTINT);
+        } else {
+            (void)ae_deliver_event(vcpu, map[i].mode, 0, &why, &call);
+        }
+        ae_call(vcpu, call);
+    }
+    if ((events & AE_EVENT_ERROR) != 0) {
+        ae_call(vcpu, ae_deliver_owner(vcpu, AE_EV_ERROR));
+    }
+}
+
+/* ---- messages ------------------------------------------------------------------- */
+
+#define BATCH 32u
+
+/* A message under way: the counts, and who is to be called. */
+struct delivery {
+    struct avicemu_vm *vm;
+    struct avicemu_vcpu *sender;
+    const struct ae_message *m;
+    struct avicemu_posted *posted;
+    bool reached; /* somebody matched */
+    unsigned nr_calls;
+    struct {
+        struct avicemu_vcpu *vcpu;
+        enum ae_call call;
+    } calls[BATCH];
+};
+
+static bool
+is_vectored(const struct ae_message *m)
+{
+    return m->mode == AVICEMU_DELIVERY_FIXED ||
+           m->mode == AVICEMU_DELIVERY_LOWEST;
+}
+
+static void
+book_ipi(const struct delivery *d, const struct avicemu_vcpu *target,
+         enum avicemu_post result)
+{
+    struct avicemu_vcpu *s = d->sender;
+
+    s->stats.ipi_new += result == AVICEMU_POST_NEW;
+    s->stats.ipi_merged += result == AVICEMU_POST_MERGED;
+    s->stats.ipi_dropped += result == AVICEMU_POST_DROPPED;
+    if (s->books == NULL || !is_vectored(d->m)) {
+        return;
+    }
+    s->books->ipi_new[d->m->vector] += result == AVICEMU_POST_NEW;
+    s->books->ipi_merged[d->m->vector] += result == AVICEMU_POST_MERGED;
+    s->books->ipi_dropped[d->m->vector] += result == AVICEMU_POST_DROPPED;
+    if (target != NULL && result == AVICEMU_POST_NEW) {
+        s->books->ipi_new_to[target->vcpu_idx]++;
+    }
+}
+
+static void
+count_result(struct delivery *d, const struct avicemu_vcpu *target,
+             enum avicemu_post result, enum avicemu_drop why)
+{
+    switch (result) {
+    case AVICEMU_POST_NEW:
+        d->posted->nr_new++;
+        break;
+    case AVICEMU_POST_MERGED:
+        d->posted->nr_merged++;
+        break;
+    case AVICEMU_POST_DROPPED:
+        d->posted->nr_dropped++;
+        d->posted->why |= 1u << why;
+        break;
+    }
+    if (d->sender != NULL) {
+        book_ipi(d, target, result);
+    }
+}
+
+/* Make the message pending at a vCPU that matches. In the section. */
+static void
+deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
+{
+    enum avicemu_drop why = AVICEMU_DROP_DISABLED;
+    enum ae_call call = AE_CALL_NONE;
+    enum avicemu_post result;
+
+    d->reached = true;
+    if (is_vectored(d->m)) {
+        result = ae_deliver_vector(vcpu, d->m->vector,
+                                   d->m->level ? AVICEMU_TRIGGER_LEVEL
+                                               : AVICEMU_TRIGGER_EDGE,
+                                   &why, &call);
+    } else if (d->m->mode == AVICEMU_DELIVERY_EXTINT &&
+               /* ORD none: races with a disable: before or after it. */
+               (ae_load_relaxed_u64(&vcpu->lapic.ident) & AE_IDENT_SOFT) == 0) {
+        /* [APM2 16.3.1] refuses it while software-disabled (16.5 does not). */
+        result = AVICEMU_POST_DROPPED;
+    } else {
+        result = ae_deliver_event(vcpu, (enum avicemu_delivery)d->m->mode,
+                                  d->m->vector, &why, &call);
+    }
+    count_result(d, vcpu, result, why);
+    if (call != AE_CALL_NONE) {
+        /* ORD pin.A: the pin, then the section's end. Partner: pin.B in
+         * ae_vcpu_destroy(). If weaker: the vCPU is freed before the call.
+         * Test: race_destroy. */
+        (void)ae_fetch_add_seqcst_u32(&vcpu->pins, 1);
+        AE_STEP(pin_a);
+        d->calls[d->nr_calls].vcpu = vcpu;
+        d->calls[d->nr_calls].call = call;
+        d->nr_calls++;
+    }
+}
+
+/* Call all that are to be called. Outside the section. */
+static void
+delivery_act(struct delivery *d)
+{
+    for (unsigned i = 0; i < d->nr_calls; i++) {
+        struct avicemu_vcpu *vcpu = d->calls[i].vcpu;
+
+        ae_call(vcpu, d->calls[i].call);
+        /* ORD pin.A: the call, then the unpin. Partner: pin.B. If weaker:
+         * destroy returns while the callback runs. Test: race_destroy. */
+        (void)ae_fetch_add_seqcst_u32(&vcpu->pins, UINT32_MAX);
+    }
+    d->nr_calls = 0;
+}
+
+static bool
+concerns(const struct delivery *d, const struct avicemu_vcpu *vcpu)
+{
+    /* ORD ident.B: after the hint. Partner: ident.A in ae_lapic_publish(). If
+     * weaker: see there. Test: race_ident. */
+    uint64_t ident = ae_load_seqcst_u64(&vcpu->lapic.ident);
+
+    switch ((enum ae_shorthand)d->m->shorthand) {
+    case AE_DSH_ALL:
+        return (ident & AE_IDENT_EN) != 0;
+    case AE_DSH_OTHERS:
+        return (ident & AE_IDENT_EN) != 0 && vcpu != d->sender;
+    case AE_DSH_SELF:
+        return vcpu == d->sender;
+    case AE_DSH_NONE:
+    default:
+        return ae_dest_match(&d->vm->model, ident, d->m);
+    }
+}
+
+/* By the map. false: it cannot tell; nothing was delivered. */
+static bool
+deliver_found(struct delivery *d)
+{
+    struct avicemu_vcpu *found[AE_MAP_MAX_FOUND];
+    int nr = ae_apicmap_find(&d->vm->map, d->m, found);
+
+    for (int i = 0; i < nr; i++) {
+        if (!concerns(d, found[i])) {
+            /* Younger than its slot, or of another mode: look at all. */
+            return false;
+        }
+    }
+    for (int i = 0; i < nr; i++) {
+        deliver_to(d, found[i]);
+    }
+    return nr >= 0;
+}
+
+/* All vCPUs, in order of index, in batches of one read-side section. */
+static void
+deliver_scan(struct delivery *d)
+{
+    uint32_t idx = 0;
+
+    while (idx < ae_apicmap_nr_slots(&d->vm->map)) {
+        ae_rcu_enter();
+        while (idx < ae_apicmap_nr_slots(&d->vm->map) && d->nr_calls < BATCH) {
+            struct avicemu_vcpu *vcpu = ae_apicmap_at(&d->vm->map, idx++);
+
+            if (vcpu != NULL && concerns(d, vcpu)) {
+                deliver_to(d, vcpu);
+            }
+        }
+        ae_rcu_leave();
+        delivery_act(d);
+    }
+}
+
+/* One of those that match. In the section. */
+static void
+deliver_arbitrated(struct delivery *d)
+{
+    struct ae_arbiter a;
+
+    ae_arbiter_begin(&a, &d->vm->model, d->m->vector);
+    do {
+        uint32_t nr = ae_apicmap_nr_slots(&d->vm->map);
+
+        for (uint32_t idx = 0; idx < nr; idx++) {
+            struct avicemu_vcpu *vcpu = ae_apicmap_at(&d->vm->map, idx);
+
+            if (vcpu != NULL && concerns(d, vcpu)) {
+                d->reached = true;
+                ae_arbiter_offer(&a, &vcpu->lapic, vcpu);
+            }
+        }
+    } while (ae_arbiter_again(&a));
+    if (a.winner != NULL) {
+        deliver_to(d, a.winner);
+    } else if (d->reached) {
+        count_result(d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_DISABLED);
+    }
+}
+
+void
+ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                   const struct ae_message *m, struct avicemu_posted *posted)
+{
+    struct delivery d = {
+        .vm = vm,
+        .sender = sender,
+        .m = m,
+        .posted = posted,
+    };
+    bool done = true;
+
+    if (m->shorthand == AE_DSH_SELF) {
+        deliver_to(&d, sender);
+        delivery_act(&d);
+        return;
+    }
+    ae_rcu_enter();
+    if (m->arbitrate) {
+        deliver_arbitrated(&d);
+    } else {
+        done = deliver_found(&d);
+    }
+    ae_rcu_leave();
+    delivery_act(&d);
+    if (!done) {
+        deliver_scan(&d);
+    }
+    if (!d.reached) {
+        count_result(&d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_NO_TARGET);
+    }
+}

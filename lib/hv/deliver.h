@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_HV_DELIVER_H
+#define AE_HV_DELIVER_H
+
+/*
+ * Making something pending at a vCPU, and telling whoever must know.
+ * See deliver.c.
+ */
+
+#include "hv/apicmap.h"
+
+/* Who must be called after something became pending. */
+enum ae_call {
+    AE_CALL_NONE,
+    AE_CALL_KICK,
+    AE_CALL_WAKE,
+};
+
+/* ---- one vCPU; any thread; the caller keeps it alive and then calls ---- */
+
+/* A fixed vector into the IRR. *why: enum avicemu_drop if DROPPED. */
+enum avicemu_post
+ae_deliver_vector(struct avicemu_vcpu *vcpu, uint8_t vector,
+                  enum avicemu_trigger trigger, enum avicemu_drop *why,
+                  enum ae_call *call);
+
+/* NMI, SMI, INIT, SIPI, EXTINT. Does not look at EN. */
+enum avicemu_post
+ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call);
+
+/* Set AE_EV_EXPIRED or AE_EV_ERROR: the owner must look. */
+enum ae_call
+ae_deliver_owner(struct avicemu_vcpu *vcpu, uint32_t event);
+
+/* A vector was put into the IRR by an LVT entry: call whoever must know. */
+void
+ae_deliver_local_call(struct avicemu_vcpu *vcpu);
+
+/* The AE_EVENT_* that an LVT entry raised. Local sources latch an ExtINT;
+ * LINT pins are levels, which enter looks at. */
+enum ae_source {
+    AE_SOURCE_LOCAL,
+    AE_SOURCE_LINT
+};
+void
+ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
+                      enum ae_source source);
+
+/* Do the call. Nothing of the library is held. */
+void
+ae_call(struct avicemu_vcpu *vcpu, enum ae_call call);
+
+/* ---- messages ---- */
+
+/*
+ * Send a message to all that it concerns. sender: NULL for a device.
+ * Callbacks happen inside, with nothing held. Adds to *posted.
+ */
+void
+ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                   const struct ae_message *m, struct avicemu_posted *posted);
+
+/* Is the calling thread inside one of the VMM's callbacks? */
+bool
+ae_in_callback(void);
+/* Around every callback. */
+void
+ae_callback_enter(void);
+void
+ae_callback_leave(void);
+
+static inline enum ae_where
+ae_where_of(uint32_t state)
+{
+    return (enum ae_where)(state & AE_STATE_WHERE);
+}
+
+#endif

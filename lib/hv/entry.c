@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The run loop: what to inject before the guest runs, and what an injection
+ * that succeeded changes.
+ *
+ *   OUTSIDE --enter--> IN_GUEST --exit--> OUTSIDE --block_begin--> BLOCKED
+ *                                            ^------block_end--------'
+ *
+ * Order of events [APM2 8.5 priorities]: INIT, SIPI for a CPU that waits for
+ * one, SMI, NMI, ExtINT, fixed. A CPU that waits for a SIPI takes nothing
+ * else. What cannot be taken now asks for a window.
+ *
+ * Pending and ack are two steps: enter changes nothing that a failed injection
+ * could lose. An ExtINT's INTA cycle at the PIC cannot be undone, so its
+ * vector is latched until its ack.
+ *
+ * Edge kick: see deliver.c. Owner's calls. Progress: wait-free.
+ */
+
+#include <errno.h>
+
+#include "hv/vcpu.h"
+
+/* What the core can take now, and what waits. */
+struct choice {
+    uint32_t events;
+    uint32_t flags; /* AVICEMU_CPU_* */
+    int vector;     /* highest deliverable, -1 */
+    bool extint;
+};
+
+static bool
+extint_waits(struct avicemu_vcpu *vcpu, uint32_t events)
+{
+    return vcpu->extint_latched ||
+           (vcpu->vm->ops.inta != NULL &&
+            ((events & AE_EV_EXTINT) != 0 || ae_lapic_extint(&vcpu->lapic)));
+}
+
+/* INTA cycle at the VMM's PIC, once per ExtINT. */
+static uint8_t
+extint_vector(struct avicemu_vcpu *vcpu)
+{
+    if (!vcpu->extint_latched) {
+        /* ORD none: another request that comes now is another INTA; the
+         * exchange only takes the one that was seen. Test: race_expire. */
+        (void)ae_fetch_and_seqcst_u32(&vcpu->events, ~AE_EV_EXTINT);
+        ae_callback_enter();
+        vcpu->extint_vector = vcpu->vm->ops.inta(vcpu->opaque, vcpu);
+        ae_callback_leave();
+        vcpu->extint_latched = true;
+    }
+    return vcpu->extint_vector;
+}
+
+static bool
+core_takes(const struct choice *c, uint32_t blocked)
+{
+    return (c->flags & (AVICEMU_CPU_BUSY | AVICEMU_CPU_GIF_CLEAR | blocked)) ==
+           0;
+}
+
+static bool
+core_takes_irq(const struct choice *c)
+{
+    return (c->flags & AVICEMU_CPU_IF) != 0 &&
+           core_takes(c, AVICEMU_CPU_SHADOW);
+}
+
+/* NMI, SMI, interrupts: the one event, and the windows. */
+static void
+choose_running(struct avicemu_vcpu *vcpu, const struct choice *c,
+               struct avicemu_todo *todo)
+{
+    uint32_t nmis = c->events & AE_EV_NMI_MASK;
+    bool irq = c->vector >= 0 || c->extint;
+    uint32_t what = 0;
+
+    if ((c->events & AE_EV_SMI) != 0 &&
+        core_takes(c, AVICEMU_CPU_SMI_BLOCKED)) {
+        what = AVICEMU_DO_SMI;
+    } else if (nmis != 0 &&
+               core_takes(c, AVICEMU_CPU_NMI_BLOCKED | AVICEMU_CPU_SHADOW)) {
+        what = AVICEMU_DO_NMI;
+        nmis--;
+    } else if (c->extint && core_takes_irq(c)) {
+        what = AVICEMU_DO_EXTINT;
+        todo->vector = extint_vector(vcpu);
+        irq = c->vector >= 0;
+    } else if (c->vector >= 0 && core_takes_irq(c)) {
+        what = AVICEMU_DO_INJECT;
+        todo->vector = (uint8_t)c->vector;
+        irq = false; /* the next one waits for an EOI or a lower TPR */
+    }
+    what |= irq ? AVICEMU_DO_WINDOW : 0;
+    what |= nmis != 0 ? AVICEMU_DO_NMI_WINDOW : 0;
+    todo->what = what;
+}
+
+/* Does something end the halt? */
+static bool
+halt_ends(const struct avicemu_todo *todo, const struct choice *c)
+{
+    const uint32_t events =
+        AVICEMU_DO_INJECT | AVICEMU_DO_EXTINT | AVICEMU_DO_NMI | AVICEMU_DO_SMI;
+
+    return (todo->what & events) != 0 || (c->flags & AVICEMU_CPU_BUSY) != 0;
+}
+
+static void
+choose(struct avicemu_vcpu *vcpu, struct choice *c, struct avicemu_todo *todo)
+{
+    todo->what = 0;
+    todo->vector = 0;
+    if ((c->events & AE_EV_INIT) != 0 &&
+        (c->flags & (AVICEMU_CPU_GIF_CLEAR | AVICEMU_CPU_SMI_BLOCKED)) == 0) {
+        todo->what = AVICEMU_DO_INIT;
+        return;
+    }
+    if ((c->events & AE_EV_WFS) != 0) {
+        bool sipi = (c->events & AE_EV_SIPI) != 0;
+
+        todo->what = sipi ? AVICEMU_DO_SIPI : AVICEMU_DO_SLEEP;
+        todo->vector = sipi ? (uint8_t)(c->events >> AE_EV_SIPI_SHIFT) : 0;
+        return;
+    }
+    if (vcpu->halted) {
+        c->flags &= ~AVICEMU_CPU_SHADOW; /* HLT itself was its shadow */
+    }
+    choose_running(vcpu, c, todo);
+    if (vcpu->halted) {
+        vcpu->halted = !halt_ends(todo, c);
+        if (vcpu->halted) {
+            todo->what = AVICEMU_DO_SLEEP;
+        }
+    }
+}
+
+/* CR8 below which something pending, held back by the TPR alone, could be
+ * taken; 0: nothing is. */
+static uint8_t
+tpr_threshold(struct avicemu_vcpu *vcpu)
+{
+    void *page = vcpu->lapic.page;
+    int irr = ae_vapic_highest(page, LAPIC_IRR);
+    int isr = ae_vapic_highest(page, LAPIC_ISR);
+    unsigned irr_class = irr < 0 ? 0 : ae_vector_class((unsigned)irr);
+    unsigned isr_class = isr < 0 ? 0 : ae_vector_class((unsigned)isr);
+    unsigned tpr_class = ae_vector_class(ae_vapic_read(page, LAPIC_TPR));
+
+    return irr_class > isr_class && irr_class <= tpr_class ? (uint8_t)irr_class
+                                                           : 0;
+}
+
+int
+ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
+              struct avicemu_todo *todo)
+{
+    struct choice c = { .flags = cpu->flags };
+
+    if (!ae_vcpu_outside(vcpu)) {
+        return -EBUSY;
+    }
+    vcpu->cpu_flags = cpu->flags;
+    vcpu->lapic.imported = false;
+    /*
+     * ORD kick.B: state := in guest, then events and IRR. Partner: kick.A in
+     * hv/deliver.c. If weaker: the poster reads "outside" and does not kick,
+     * we read an empty IRR, and the guest runs on beside a pending vector.
+     * Test: race_kick.
+     */
+    ae_store_seqcst_u32(&vcpu->state, AE_IN_GUEST);
+    AE_STEP(kick_b);
+    ae_vcpu_look(vcpu);
+    /* ORD kick.B: as above. */
+    c.events = ae_load_seqcst_u32(&vcpu->events);
+    c.vector = ae_lapic_pending(&vcpu->lapic);
+    c.extint = extint_waits(vcpu, c.events);
+    choose(vcpu, &c, todo);
+    todo->cr8 =
+        (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
+    todo->tpr_threshold = tpr_threshold(vcpu);
+    todo->deadline = vcpu->lapic.timer.deadline;
+    vcpu->stats.entries++;
+    return 0;
+}
+
+int
+ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu)
+{
+    /* ORD none: the owner's own word, but for KICKED. */
+    if (ae_where_of(ae_load_relaxed_u32(&vcpu->state)) != AE_IN_GUEST) {
+        return -EBUSY;
+    }
+    /* ORD kick.B: a late poster that still reads "in guest" kicks once too
+     * often; the next enter scans. Test: race_kick. */
+    ae_store_seqcst_u32(&vcpu->state, AE_OUTSIDE);
+    vcpu->cpu_flags = cpu->flags;
+    if (cpu->cr8 !=
+        ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR))) {
+        ae_lapic_set_tpr(&vcpu->lapic, cpu->cr8 << 4);
+    }
+    return 0;
+}
+
+/* ---- acknowledge ------------------------------------------------------------------ */
+
+/* Take bits off the event word; false if they are not all there. */
+static bool
+event_take(struct avicemu_vcpu *vcpu, uint32_t bits)
+{
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&vcpu->events);
+
+    do {
+        if ((old & bits) != bits) {
+            return false;
+        }
+        /* ORD kick.B: the event, then what its poster wrote before. Partner:
+         * kick.A. If weaker: a SIPI's start code is not seen yet.
+         * Test: race_kick. */
+    } while (!ae_cas_seqcst_u32(&vcpu->events, &old, old & ~bits));
+    return true;
+}
+
+static int
+ack_inject(struct avicemu_vcpu *vcpu, uint8_t vector)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+
+    if (!ae_lapic_ack(&vcpu->lapic, vector, &fx)) {
+        return -ENOENT;
+    }
+    vcpu->stats.injected++;
+    if (vcpu->books != NULL) {
+        vcpu->books->acked[vector]++;
+    }
+    if (fx.nr_local != 0 || fx.events != 0) {
+        ae_vcpu_apply(vcpu, &fx);
+    }
+    return 0;
+}
+
+static int
+ack_extint(struct avicemu_vcpu *vcpu, uint8_t vector)
+{
+    if (!vcpu->extint_latched || vcpu->extint_vector != vector) {
+        return -ENOENT;
+    }
+    vcpu->extint_latched = false;
+    vcpu->stats.extint++;
+    return 0;
+}
+
+static int
+ack_nmi(struct avicemu_vcpu *vcpu)
+{
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&vcpu->events);
+
+    do {
+        if ((old & AE_EV_NMI_MASK) == 0) {
+            return -ENOENT;
+        }
+        /* ORD kick.B: as event_take(). */
+    } while (!ae_cas_seqcst_u32(&vcpu->events, &old, old - 1));
+    vcpu->stats.nmi++;
+    return 0;
+}
+
+static int
+ack_init(struct avicemu_vcpu *vcpu)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+    uint32_t wait = vcpu->lapic.bsp ? 0 : AE_EV_WFS;
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&vcpu->events);
+    uint32_t next;
+
+    do {
+        if ((old & AE_EV_INIT) == 0) {
+            return -ENOENT;
+        }
+        /* A SIPI right behind the INIT stays; the BSP has no use for it. */
+        next = (old & (AE_EV_SIPI | AE_EV_SIPI_VECTOR | AE_EV_EXPIRED)) | wait;
+        next = wait != 0 ? next : next & AE_EV_EXPIRED;
+        /* ORD kick.B: as event_take(). */
+    } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
+    vcpu->stats.nmi_cleared += old & AE_EV_NMI_MASK;
+    vcpu->stats.extint_cleared += vcpu->extint_latched;
+    vcpu->stats.init++;
+    vcpu->extint_latched = false;
+    vcpu->halted = false;
+    ae_lapic_init_signal(&vcpu->lapic, &fx);
+    ae_vcpu_apply(vcpu, &fx);
+    return 0;
+}
+
+static int
+ack_sipi(struct avicemu_vcpu *vcpu, uint8_t vector)
+{
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&vcpu->events);
+    const uint32_t need = AE_EV_SIPI | AE_EV_WFS;
+
+    do {
+        if ((old & need) != need ||
+            (uint8_t)(old >> AE_EV_SIPI_SHIFT) != vector) {
+            return -ENOENT;
+        }
+        /* ORD kick.B: as event_take(). */
+    } while (!ae_cas_seqcst_u32(&vcpu->events, &old,
+                                old & ~(need | AE_EV_SIPI_VECTOR)));
+    vcpu->stats.sipi++;
+    return 0;
+}
+
+int
+ae_vcpu_ack(struct avicemu_vcpu *vcpu, enum avicemu_do what, uint8_t vector)
+{
+    switch (what) {
+    case AVICEMU_DO_INJECT:
+        return ack_inject(vcpu, vector);
+    case AVICEMU_DO_EXTINT:
+        return ack_extint(vcpu, vector);
+    case AVICEMU_DO_NMI:
+        return ack_nmi(vcpu);
+    case AVICEMU_DO_SMI:
+        if (!event_take(vcpu, AE_EV_SMI)) {
+            return -ENOENT;
+        }
+        vcpu->stats.smi++;
+        return 0;
+    case AVICEMU_DO_INIT:
+        return ack_init(vcpu);
+    case AVICEMU_DO_SIPI:
+        return ack_sipi(vcpu, vector);
+    case AVICEMU_DO_WINDOW:
+    case AVICEMU_DO_NMI_WINDOW:
+    case AVICEMU_DO_SLEEP:
+    default:
+        return -EINVAL;
+    }
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_HV_OBJECT_H
+#define AE_HV_OBJECT_H
+
+/*
+ * The structs of host, VM and vCPU. Fields are grouped by writer; each group
+ * that another thread reads has cache lines of its own.
+ */
+
+#include <avicemu/vcpu.h>
+#include <avicemu/vm.h>
+
+#include "base/alloc.h"
+#include "base/atomic.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "hw/dest.h"
+#include "hw/lapic.h"
+
+/*
+ * Run state of a vCPU, one word, so that a poster decides with one read
+ * whether to call, and one exchange makes sure that only one does.
+ *
+ *   1:0   where     8 KICKED: somebody has called already
+ *   23:16 BLOCKED: events of this level or below do not end the wait
+ */
+enum ae_where {
+    AE_OUTSIDE,
+    AE_IN_GUEST,
+    AE_BLOCKED,
+};
+
+#define AE_STATE_WHERE       0x3u
+#define AE_STATE_KICKED      0x100u
+#define AE_STATE_LEVEL_SHIFT 16
+
+/*
+ * Levels of urgency: a blocked vCPU is woken by what is above its threshold.
+ * Fixed vectors: 2 * class, so that "PPR class p" as threshold is 2 * p.
+ */
+enum ae_level {
+    AE_LEVEL_EXTINT = 31, /* as threshold: IF = 0 */
+    AE_LEVEL_NMI = 32,
+    AE_LEVEL_SMI = 33, /* as threshold: waits for SIPI */
+    AE_LEVEL_INIT = 34,
+    AE_LEVEL_OWNER = 35, /* the owner must look: timer, error */
+};
+
+/*
+ * Events that bypass the IRR, one word, any thread:
+ *
+ *   1:0 NMIs waiting (0..2)  2 SMI  3 INIT  4 SIPI  5 waits for SIPI
+ *   6 ExtINT by IPI  7 a deadline may have passed  8 look at the ESR
+ *   23:16 SIPI vector
+ */
+#define AE_EV_NMI_MASK    0x3u
+#define AE_EV_SMI         0x4u
+#define AE_EV_INIT        0x8u
+#define AE_EV_SIPI        0x10u
+#define AE_EV_WFS         0x20u
+#define AE_EV_EXTINT      0x40u
+#define AE_EV_EXPIRED     0x80u
+#define AE_EV_ERROR       0x100u
+#define AE_EV_SIPI_SHIFT  16
+#define AE_EV_SIPI_VECTOR 0x00ff0000u
+#define AE_EV_SAVED       0x00ff007fu /* what a snapshot keeps */
+
+/* Books per vector; written by the owner only. AVICEMU_VM_BOOKS. */
+struct ae_books {
+    uint64_t acked[AE_NR_VECTORS];
+    uint64_t cleared[AE_NR_VECTORS];
+    uint64_t local_new[AE_NR_VECTORS];
+    uint64_t local_merged[AE_NR_VECTORS];
+    uint64_t ipi_new[AE_NR_VECTORS];
+    uint64_t ipi_merged[AE_NR_VECTORS];
+    uint64_t ipi_dropped[AE_NR_VECTORS];
+    uint64_t ipi_new_to[]; /* by target's vcpu_idx; vm->max_vcpus entries */
+};
+
+struct avicemu_vcpu {
+    /* Constant after creation. */
+    struct avicemu_vm *vm;
+    void *opaque;
+    struct ae_books *books; /* NULL without AVICEMU_VM_BOOKS */
+    uint32_t vcpu_idx;      /* dense, ours; never an APIC id */
+
+    /* Written by every poster and the owner; see vcpu.c for the edges. */
+    AE_ALIGNED(AE_CACHE_LINE) _Atomic uint32_t state;
+    _Atomic uint32_t events; /* AE_EV_* */
+    _Atomic uint32_t pins;   /* callbacks about it that are under way */
+
+    /* Owner's. deadline is also read by any thread. */
+    AE_ALIGNED(AE_CACHE_LINE) _Atomic uint64_t deadline;
+    uint32_t cpu_flags; /* AVICEMU_CPU_* of the last enter or exit */
+    bool halted;
+    bool extint_latched; /* INTA was done, the injection not acked yet */
+    uint8_t extint_vector;
+    _Atomic uint32_t owned; /* debug builds: an owner's call is under way */
+    struct avicemu_vcpu_stats stats;
+    struct ae_lapic lapic;
+};
+
+#define AE_MAP_NONE     0u
+#define AE_MAP_MANY     UINT32_MAX
+#define AE_MAP_CLUSTERS 15u
+
+/* Who is where in a VM's APIC space. See apicmap.c. */
+struct ae_apicmap {
+    struct ae_lock lock; /* serialises writers */
+    uint32_t max_vcpus;
+    uint32_t hash_mask;
+    /* Written under the lock, read by senders inside a read-side section. */
+    _Atomic(struct avicemu_vcpu *) *vcpus; /* by vcpu_idx */
+    _Atomic uint64_t *hash;                /* initial id -> vcpu_idx */
+    _Atomic uint32_t nr_slots; /* one past the highest index ever used */
+    _Atomic uint32_t nr_vcpus;
+    _Atomic uint32_t flags; /* AE_MAP_HAS_* */
+    /* Hints: vcpu_idx + 1, NONE or MANY. */
+    _Atomic uint32_t xapic_phys[256];
+    _Atomic uint32_t flat[8];
+    _Atomic uint32_t cluster[AE_MAP_CLUSTERS * 4];
+};
+
+struct avicemu_vm {
+    /* Constant after creation. */
+    struct avicemu_host *host;
+    struct avicemu_ops ops;
+    void *opaque;
+    struct ae_log log;
+    uint32_t flags;
+    uint32_t bsp_apic_id;
+    struct ae_lapic_model model;
+
+    AE_ALIGNED(AE_CACHE_LINE) struct ae_apicmap map;
+};
+
+struct avicemu_host {
+    struct avicemu_allocator allocator;
+    struct ae_log log;
+    struct ae_mem mem;
+    _Atomic uint32_t nr_vms;
+};
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A vCPU: creation and destruction, its guest's accesses to the APIC, and what
+ * these set off. The run loop is in entry.c, sleeping in halt.c.
+ *
+ * Each access runs the register file (hw), which decides; apply() then acts:
+ * books, map update, deadline, IPIs, EOI broadcast, APIC_BASE callback, in
+ * this order, so that a callback sees the vCPU in its new state.
+ *
+ * Destruction: take it out of the map, wait for the read-side sections that
+ * can see it, then for the callbacks that were pinned in one (edge pin, see
+ * deliver.c). Posters by pointer are the caller's to stop.
+ *
+ * Edges
+ *   expire A ae_deliver_owner()  due time, error -> event       seq_cst
+ *          B ae_vcpu_look()      event taken -> time, ESR        seq_cst
+ *
+ * All calls are the owner's. Progress: wait-free, but for destroy.
+ */
+
+#include "hv/vcpu.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/rcu.h"
+
+/* ---- effects -------------------------------------------------------------------- */
+
+uint64_t
+ae_vcpu_now(const struct avicemu_vcpu *vcpu)
+{
+    ae_callback_enter();
+    uint64_t now = vcpu->vm->ops.now(vcpu->vm->opaque);
+
+    ae_callback_leave();
+    return now;
+}
+
+void
+ae_vcpu_arm(struct avicemu_vcpu *vcpu, enum ae_arm when)
+{
+    uint64_t deadline = vcpu->lapic.timer.deadline;
+
+    /* ORD none: any thread may want a deadline that was once true. */
+    if (when == AE_ARM_CHANGED &&
+        deadline == ae_load_relaxed_u64(&vcpu->deadline)) {
+        return;
+    }
+    /* ORD none: as above. */
+    ae_store_relaxed_u64(&vcpu->deadline, deadline);
+    if (vcpu->vm->ops.arm != NULL) {
+        ae_callback_enter();
+        vcpu->vm->ops.arm(vcpu->opaque, vcpu, deadline);
+        ae_callback_leave();
+    }
+}
+
+static void
+book_cleared(struct avicemu_vcpu *vcpu, const struct ae_lapic_effects *fx)
+{
+    for (uint32_t v = 0; v < AE_NR_VECTORS; v++) {
+        if ((fx->cleared[v >> 5] & ae_bit32(v)) == 0) {
+            continue;
+        }
+        vcpu->stats.cleared++;
+        if (vcpu->books != NULL) {
+            vcpu->books->cleared[v]++;
+        }
+    }
+}
+
+static void
+book_local(struct avicemu_vcpu *vcpu, const struct ae_lapic_effects *fx)
+{
+    for (unsigned i = 0; i < fx->nr_local; i++) {
+        uint8_t vector = fx->local[i].vector;
+        bool is_new = fx->local[i].result == AVICEMU_POST_NEW;
+
+        vcpu->stats.local_new += is_new;
+        vcpu->stats.local_merged += !is_new;
+        if (vcpu->books != NULL) {
+            vcpu->books->local_new[vector] += is_new;
+            vcpu->books->local_merged[vector] += !is_new;
+        }
+    }
+}
+
+static void
+book_effects(struct avicemu_vcpu *vcpu, const struct ae_lapic_effects *fx)
+{
+    vcpu->stats.timer_ticks += fx->ticks;
+    vcpu->stats.esr += fx->nr_errors;
+    vcpu->stats.ipi_sent += (fx->what & AE_DID_SEND) != 0;
+    vcpu->stats.ipi_dropped += fx->drop != 0;
+    vcpu->stats.eoi += (fx->what & AE_DID_RETIRE) != 0;
+    vcpu->stats.eoi_broadcast += (fx->what & AE_DID_EOI) != 0;
+    book_local(vcpu, fx);
+    if ((fx->what & AE_DID_CLEAR) != 0) {
+        book_cleared(vcpu, fx);
+    }
+}
+
+void
+ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
+{
+    const struct avicemu_ops *ops = &vcpu->vm->ops;
+
+    book_effects(vcpu, fx);
+    ae_vcpu_arm(vcpu, AE_ARM_CHANGED);
+    if ((fx->what & AE_DID_IDENT) != 0) {
+        ae_apicmap_update(&vcpu->vm->map);
+    }
+    if (fx->events != 0) {
+        ae_deliver_lvt_events(vcpu, fx->events, AE_SOURCE_LOCAL);
+    }
+    if ((fx->what & AE_DID_IPI) != 0) {
+        struct avicemu_posted posted = { .why = 0 };
+
+        ae_deliver_message(vcpu->vm, vcpu, &fx->ipi, &posted);
+    }
+    if ((fx->what & AE_DID_EOI) != 0 && ops->eoi != NULL) {
+        ae_callback_enter();
+        ops->eoi(vcpu->opaque, vcpu, fx->eoi_vector);
+        ae_callback_leave();
+    }
+    if ((fx->what & AE_DID_BASE) != 0 && ops->apic_base != NULL) {
+        ae_callback_enter();
+        ops->apic_base(vcpu->opaque, vcpu, vcpu->lapic.base);
+        ae_callback_leave();
+    }
+}
+
+void
+ae_vcpu_look(struct avicemu_vcpu *vcpu)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+
+    /* ORD none: a look that comes too early is repeated at the next enter. */
+    if ((ae_load_relaxed_u32(&vcpu->events) & (AE_EV_EXPIRED | AE_EV_ERROR)) ==
+        0) {
+        return;
+    }
+    /*
+     * ORD expire.B: the event, then time and accumulator. Partner: expire.A
+     * in ae_deliver_owner(). If weaker: the event is gone and its reason was
+     * not seen. Test: race_expire.
+     */
+    uint32_t events =
+        ae_fetch_and_seqcst_u32(&vcpu->events, ~(AE_EV_EXPIRED | AE_EV_ERROR));
+
+    AE_STEP(expire_b);
+    if ((events & AE_EV_EXPIRED) != 0) {
+        uint64_t before = vcpu->lapic.timer.deadline;
+
+        ae_lapic_timer_sync(&vcpu->lapic, ae_vcpu_now(vcpu), &fx);
+        if (fx.ticks == 0 && before != AE_NEVER) {
+            /* Too early: the host forgot the deadline, so tell it anew. */
+            ae_vcpu_arm(vcpu, AE_ARM_ALWAYS);
+        }
+    }
+    ae_lapic_error_sync(&vcpu->lapic, &fx);
+    ae_vcpu_apply(vcpu, &fx);
+}
+
+/* ---- life ------------------------------------------------------------------------- */
+
+static size_t
+books_bytes(const struct avicemu_vm *vm)
+{
+    return sizeof(struct ae_books) + vm->map.max_vcpus * sizeof(uint64_t);
+}
+
+uint64_t
+ae_vcpu_bytes(const struct avicemu_vm *vm)
+{
+    bool books = (vm->flags & AVICEMU_VM_BOOKS) != 0;
+
+    return sizeof(struct avicemu_vcpu) + AE_PAGE +
+           (books ? books_bytes(vm) : 0);
+}
+
+static void
+vcpu_free(struct avicemu_vcpu *vcpu)
+{
+    struct avicemu_vm *vm = vcpu->vm;
+    const struct avicemu_allocator *a = &vm->host->allocator;
+
+    ae_free(a, vcpu->books, books_bytes(vm));
+    ae_free(a, vcpu->lapic.page, AE_PAGE);
+    ae_free(a, vcpu, sizeof(*vcpu));
+}
+
+/* Events of a CPU after RESET: all but the BSP wait for a SIPI. */
+static uint32_t
+events_reset(const struct avicemu_vcpu *vcpu)
+{
+    return vcpu->lapic.bsp ? 0 : AE_EV_WFS;
+}
+
+int
+ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
+               struct avicemu_vcpu **ret)
+{
+    const struct avicemu_allocator *a = &vm->host->allocator;
+    struct avicemu_vcpu *vcpu = ae_alloc(a, AE_CACHE_LINE, sizeof(*vcpu));
+    int r = -ENOMEM;
+
+    if (vcpu == NULL) {
+        return r;
+    }
+    vcpu->vm = vm;
+    vcpu->opaque = opaque;
+    void *page = ae_alloc(a, AE_PAGE, AE_PAGE);
+
+    vcpu->lapic.page = page;
+    if ((vm->flags & AVICEMU_VM_BOOKS) != 0) {
+        vcpu->books = ae_alloc(a, AE_CACHE_LINE, books_bytes(vm));
+    }
+    if (page == NULL ||
+        ((vm->flags & AVICEMU_VM_BOOKS) != 0 && vcpu->books == NULL)) {
+        goto fail;
+    }
+    ae_lapic_init(&vcpu->lapic, &vm->model, page, apic_id,
+                  apic_id == vm->bsp_apic_id);
+    /* ORD none: nobody sees it yet; ae_apicmap_add() publishes. */
+    ae_store_relaxed_u32(&vcpu->events, events_reset(vcpu));
+    ae_store_relaxed_u64(&vcpu->deadline, AE_NEVER);
+    r = ae_apicmap_add(&vm->map, vcpu);
+    if (r != 0) {
+        goto fail;
+    }
+    *ret = vcpu;
+    return 0;
+
+fail:
+    vcpu_free(vcpu);
+    return r;
+}
+
+int
+ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
+{
+    if (!ae_vcpu_outside(vcpu) || ae_in_callback()) {
+        return -EBUSY;
+    }
+    ae_apicmap_remove(&vcpu->vm->map, vcpu);
+    AE_STEP(pin_b);
+    /*
+     * ORD pin.B: the grace period, then the pins. Partner: pin.A in
+     * hv/deliver.c. If weaker: the memory goes while somebody calls the VMM
+     * about it. Test: race_destroy.
+     */
+    while (ae_load_seqcst_u32(&vcpu->pins) != 0) {
+        ae_relax();
+    }
+    vcpu_free(vcpu);
+    return 0;
+}
+
+int
+ae_vcpu_reset(struct avicemu_vcpu *vcpu)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+
+    if (!ae_vcpu_outside(vcpu)) {
+        return -EBUSY;
+    }
+    ae_lapic_reset(&vcpu->lapic, &fx);
+    /* ORD wake.B: an event is either lost to this reset, and counted, or
+     * stays. Partner: wake.A. If weaker: neither. Test: race_expire. */
+    uint32_t lost = ae_exchange_seqcst_u32(&vcpu->events, events_reset(vcpu));
+
+    vcpu->stats.nmi_cleared += lost & AE_EV_NMI_MASK;
+    vcpu->stats.extint_cleared += vcpu->extint_latched;
+    vcpu->extint_latched = false;
+    vcpu->halted = false;
+    vcpu->cpu_flags = 0;
+    ae_vcpu_apply(vcpu, &fx);
+    return 0;
+}
+
+/* ---- guest accesses ------------------------------------------------------------------ */
+
+/* Is the whole access inside the page of an APIC in xAPIC mode? */
+static bool
+mmio_claims(const struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len)
+{
+    const struct ae_lapic *l = &vcpu->lapic;
+    uint64_t offset = gpa - ae_lapic_base_page(l);
+
+    return ae_lapic_mode(l) == AVICEMU_APIC_XAPIC && len >= 1 &&
+           len <= AE_PAGE && offset < AE_PAGE && len <= AE_PAGE - offset;
+}
+
+/* The time, if an access to slots first..last wants it. */
+static uint64_t
+access_time(const struct avicemu_vcpu *vcpu, uint32_t first, uint32_t last)
+{
+    for (uint32_t slot = first; slot <= last; slot++) {
+        if (ae_lapic_needs_time(&vcpu->vm->model, slot)) {
+            return ae_vcpu_now(vcpu);
+        }
+    }
+    return 0;
+}
+
+enum avicemu_access
+ae_vcpu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
+                  void *data)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+    uint32_t offset = (uint32_t)gpa & 0xfffu;
+
+    if (!mmio_claims(vcpu, gpa, len)) {
+        return AVICEMU_ACCESS_UNCLAIMED;
+    }
+    ae_vcpu_look(vcpu);
+    ae_lapic_mmio_read(&vcpu->lapic, offset, len,
+                       access_time(vcpu, offset >> 4, (offset + len - 1) >> 4),
+                       data, &fx);
+    ae_vcpu_apply(vcpu, &fx);
+    return AVICEMU_ACCESS_DONE;
+}
+
+enum avicemu_access
+ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
+                   const void *data)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+    uint32_t offset = (uint32_t)gpa & 0xfffu;
+    const uint8_t *bytes = data;
+
+    if (!mmio_claims(vcpu, gpa, len)) {
+        return AVICEMU_ACCESS_UNCLAIMED;
+    }
+    if (len != 4 || (offset & 15u) != 0) {
+        vcpu->stats.mmio_odd++;
+        return AVICEMU_ACCESS_DONE;
+    }
+    ae_vcpu_look(vcpu);
+    ae_lapic_mmio_write(&vcpu->lapic, offset,
+                        (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 |
+                            (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24,
+                        access_time(vcpu, offset >> 4, offset >> 4), &fx);
+    ae_vcpu_apply(vcpu, &fx);
+    return AVICEMU_ACCESS_DONE;
+}
+
+static bool
+msr_is_x2apic(uint32_t msr)
+{
+    return msr >= AE_MSR_X2APIC_FIRST && msr <= AE_MSR_X2APIC_LAST;
+}
+
+static enum avicemu_access
+deadline_read(struct avicemu_vcpu *vcpu, uint64_t *ret)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+
+    if (!ae_lapic_has(&vcpu->vm->model, AVICEMU_LAPIC_TSC_DEADLINE)) {
+        /* Without the feature there is no such MSR; [KVM] reads 0. */
+        if (vcpu->vm->model.personality != AVICEMU_PERSONALITY_KVM) {
+            return AVICEMU_ACCESS_GP;
+        }
+        *ret = 0;
+        return AVICEMU_ACCESS_DONE;
+    }
+    if (vcpu->lapic.timer.tsc_deadline != 0) {
+        ae_lapic_timer_sync(&vcpu->lapic, ae_vcpu_now(vcpu), &fx);
+    }
+    *ret = vcpu->lapic.timer.tsc_deadline;
+    ae_vcpu_apply(vcpu, &fx);
+    return AVICEMU_ACCESS_DONE;
+}
+
+static enum avicemu_access
+deadline_write(struct avicemu_vcpu *vcpu, uint64_t value)
+{
+    struct ae_lapic *l = &vcpu->lapic;
+
+    if (!ae_lapic_has(l->model, AVICEMU_LAPIC_TSC_DEADLINE)) {
+        return l->model->personality == AVICEMU_PERSONALITY_KVM
+                   ? AVICEMU_ACCESS_DONE
+                   : AVICEMU_ACCESS_GP;
+    }
+    if (ae_lapic_enabled(l) && l->timer.mode == AE_TIMER_DEADLINE) {
+        struct ae_lapic_effects fx = { .what = 0 };
+        uint64_t now = ae_vcpu_now(vcpu);
+
+        ae_timer_set_deadline(&l->model->clock, &l->timer, now, value);
+        if (value != 0 && l->timer.deadline <= now) {
+            ae_lapic_timer_sync(l, now, &fx); /* a past value fires at once */
+        }
+        ae_vcpu_apply(vcpu, &fx);
+    }
+    return AVICEMU_ACCESS_DONE;
+}
+
+enum avicemu_access
+ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+    enum avicemu_access access = AVICEMU_ACCESS_GP;
+    uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
+
+    if (msr == AE_MSR_APIC_BASE) {
+        *ret = vcpu->lapic.base;
+        return AVICEMU_ACCESS_DONE;
+    }
+    if (msr == AE_MSR_TSC_DEADLINE) {
+        access = deadline_read(vcpu, ret);
+    } else if (!msr_is_x2apic(msr)) {
+        return AVICEMU_ACCESS_UNCLAIMED;
+    } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
+        ae_vcpu_look(vcpu);
+        access = ae_lapic_msr_read(&vcpu->lapic, slot,
+                                   access_time(vcpu, slot, slot), ret, &fx);
+        ae_vcpu_apply(vcpu, &fx);
+    }
+    vcpu->stats.gp += access == AVICEMU_ACCESS_GP;
+    return access;
+}
+
+enum avicemu_access
+ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
+{
+    struct ae_lapic_effects fx = { .what = 0 };
+    enum avicemu_access access = AVICEMU_ACCESS_GP;
+    uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
+
+    if (msr == AE_MSR_APIC_BASE) {
+        ae_vcpu_look(vcpu);
+        access = ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_GUEST, &fx);
+        ae_vcpu_apply(vcpu, &fx);
+    } else if (msr == AE_MSR_TSC_DEADLINE) {
+        access = deadline_write(vcpu, value);
+    } else if (!msr_is_x2apic(msr)) {
+        return AVICEMU_ACCESS_UNCLAIMED;
+    } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
+        ae_vcpu_look(vcpu);
+        access = ae_lapic_msr_write(&vcpu->lapic, slot,
+                                    access_time(vcpu, slot, slot), value, &fx);
+        ae_vcpu_apply(vcpu, &fx);
+    }
+    vcpu->stats.gp += access == AVICEMU_ACCESS_GP;
+    return access;
+}

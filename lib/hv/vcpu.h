@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_HV_VCPU_H
+#define AE_HV_VCPU_H
+
+/*
+ * A vCPU's life, its loop and its guest's accesses. See vcpu.c, entry.c.
+ */
+
+#include "hv/halt.h"
+
+/* ---- life: vcpu.c ---- */
+int
+ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
+               struct avicemu_vcpu **ret);
+int
+ae_vcpu_destroy(struct avicemu_vcpu *vcpu);
+int
+ae_vcpu_reset(struct avicemu_vcpu *vcpu);
+uint64_t
+ae_vcpu_bytes(const struct avicemu_vm *vm);
+
+/* Carry out what an access of the owner decided. */
+void
+ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx);
+
+/* Tell the host the next deadline if it changed, or if told to. */
+enum ae_arm {
+    AE_ARM_CHANGED,
+    AE_ARM_ALWAYS
+};
+void
+ae_vcpu_arm(struct avicemu_vcpu *vcpu, enum ae_arm when);
+
+/* Take the owner's events: due timers, errors that others caused. */
+void
+ae_vcpu_look(struct avicemu_vcpu *vcpu);
+
+uint64_t
+ae_vcpu_now(const struct avicemu_vcpu *vcpu);
+
+/* ---- guest accesses: vcpu.c ---- */
+enum avicemu_access
+ae_vcpu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
+                  void *data);
+enum avicemu_access
+ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
+                   const void *data);
+enum avicemu_access
+ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret);
+enum avicemu_access
+ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value);
+
+/* ---- the loop: entry.c ---- */
+int
+ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
+              struct avicemu_todo *todo);
+int
+ae_vcpu_ack(struct avicemu_vcpu *vcpu, enum avicemu_do what, uint8_t vector);
+int
+ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu);
+
+/* Outside guest and block? ORD none: the owner's own word, but for KICKED. */
+static inline bool
+ae_vcpu_outside(const struct avicemu_vcpu *vcpu)
+{
+    return ae_where_of(ae_load_relaxed_u32(&vcpu->state)) == AE_OUTSIDE;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_MOCK_HEAP_H
+#define AE_MOCK_HEAP_H
+
+/*
+ * A binary heap of things that happen at a time: commands under way in a
+ * device, and all events of a run with the virtual clock. Equal times come
+ * out in the order in which they were put, which makes a run repeatable.
+ *
+ * One thread at a time. It grows by doubling; put is the only call that can
+ * fail.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ae_heap_item {
+    uint64_t when_ns;
+    uint64_t order; /* set by put */
+    uint32_t kind;
+    uint32_t index;
+    uint64_t word;
+};
+
+struct ae_heap {
+    struct ae_heap_item *items;
+    size_t nr_items;
+    size_t room;
+    uint64_t next_order;
+};
+
+void
+ae_heap_fini(struct ae_heap *heap);
+
+/* False: no memory. item.order is ignored. */
+bool
+ae_heap_put(struct ae_heap *heap, struct ae_heap_item item);
+
+/* When the first one is due, UINT64_MAX: empty. */
+uint64_t
+ae_heap_when(const struct ae_heap *heap);
+
+/* False: empty. */
+bool
+ae_heap_get(struct ae_heap *heap, struct ae_heap_item *ret);
+
+#endif

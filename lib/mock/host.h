@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_MOCK_HOST_H
+#define AE_MOCK_HOST_H
+
+/*
+ * The run: what all VMs, vCPUs and devices of a scenario share.
+ *
+ * Phases of a VM: it runs, then it drains (nothing new is begun, what is under
+ * way is finished). Stages of the stop, with the wall clock:
+ *
+ *   STOP_NO     all threads at work
+ *   STOP_PARK   devices have ended; a vCPU thread ends at its next step, one
+ *               that sleeps stays asleep unless it was woken
+ *   STOP_LEAVE  no vCPU runs, so nobody posts: whoever sleeps, was not woken,
+ *               and has work, has lost a wake-up. That is certain, no timeout
+ *
+ * Lines of failure, `lost` counts and the trace belong to the thread that runs
+ * the host, but for ae_host_fail(), which any may call.
+ */
+
+#include <avicemu/avicemu.h>
+#include <avicemu/mock/host.h>
+
+#include "heap.h"
+#include "pcpu.h"
+#include <semaphore.h>
+
+enum ae_phase {
+    AE_PHASE_RUN,
+    AE_PHASE_DRAIN,
+};
+
+enum ae_stop {
+    AE_STOP_NO,
+    AE_STOP_PARK,
+    AE_STOP_LEAVE,
+};
+
+#define AE_MAX_FAILURES 16
+
+struct ae_virtual;
+
+struct avicemu_mock_host {
+    /* set at creation */
+    struct avicemu_mock_scenario scenario;
+    struct avicemu_mock_options options;
+    struct avicemu_host *host;
+    uint32_t nr_vms;
+    uint32_t nr_devices;
+    struct avicemu_mock_vm **vms;
+    struct ae_device **devices;
+    struct ae_pcpu_pool pool;
+    struct ae_virtual *sim; /* NULL: wall clock */
+    uint64_t start_ns;      /* wall clock: CLOCK_MONOTONIC at the start */
+    bool ran;
+
+    /* one thread with the virtual clock; unused with the wall clock */
+    uint64_t now_ns;
+    uint64_t trace_hash;
+    uint64_t trace_events;
+
+    /* any thread */
+    _Atomic uint32_t interrupts; /* avicemu_mock_host_interrupt() calls */
+    _Atomic uint32_t stop;       /* enum ae_stop */
+    _Atomic uint64_t plant_seen;
+    sem_t alarm; /* posted by an interrupt: the controller looks up */
+
+    /* under lock */
+    pthread_mutex_t lock;
+    pthread_cond_t parked; /* nr_awake became 0 */
+    uint32_t nr_awake;     /* vCPU threads that do not sleep */
+    uint32_t nr_failures;
+    char *failures[AE_MAX_FAILURES];
+};
+
+/* ns since the start, on the scenario's clock. Any thread. */
+uint64_t ae_host_now(const struct avicemu_mock_host *host);
+
+/* One more failure, with a line. Any thread. */
+void ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
+    AVICEMU_PRINTF(2, 3);
+
+/* Is this the occasion at which the planted loss is due? Any thread. */
+bool ae_host_plant(struct avicemu_mock_host *host,
+                   enum avicemu_mock_plant plant);
+
+/* Add an event to the trace; no effect with the wall clock. */
+void ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
+                   uint64_t value);
+
+/* Ask every VM to drain. Any thread. */
+void ae_host_drain(struct avicemu_mock_host *host);
+
+/* All CPUs asleep or done with nothing expected, all devices idle? */
+bool ae_host_quiet(struct avicemu_mock_host *host);
+
+/* What waits without progress for the scenario's watchdog time: one line of
+ * failure each. True: there was one. One thread at a time. */
+bool ae_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns);
+
+/* What takes the place of a step in the two ways to drive a run. */
+int ae_wall_run(struct avicemu_mock_host *host);
+int ae_virtual_run(struct avicemu_mock_host *host);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_MOCK_VM_H
+#define AE_MOCK_VM_H
+
+/*
+ * One guest: its library objects, its CPUs, the callbacks that the library
+ * makes, and its program.
+ */
+
+#include <avicemu/mock/guest.h>
+
+#include "host.h"
+
+struct avicemu_mock_vm {
+    /* set at creation */
+    struct avicemu_mock_host *host;
+    const struct avicemu_mock_vm_config *config;
+    const struct avicemu_mock_program *program;
+    void *state; /* of the program */
+    struct avicemu_vm *vm;
+    uint32_t nr_cpus;
+    uint32_t first_who; /* of its CPUs in the trace */
+    struct avicemu_mock_cpu **cpus;
+    uint32_t nr_devices;
+    struct ae_device *devices[AVICEMU_MOCK_MAX_DEVICES];
+
+    /* any thread */
+    _Alignas(64) _Atomic uint32_t phase; /* enum ae_phase */
+    _Atomic uint32_t nr_online;          /* CPUs that have booted */
+    _Alignas(64) _Atomic uint64_t operations;
+};
+
+/* 0 or -errno. Its devices attach themselves afterwards. */
+int ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
+                 struct avicemu_mock_vm **ret);
+void ae_vm_destroy(struct avicemu_mock_vm *vm);
+
+/* The CPU with that APIC id, NULL: none. */
+struct avicemu_mock_cpu *ae_vm_cpu_of(struct avicemu_mock_vm *vm,
+                                      uint32_t apic_id);
+
+/* The program that a scenario names, NULL: none of that name. */
+const struct avicemu_mock_program *ae_program_of(const char *name);
+
+#endif
