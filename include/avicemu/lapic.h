@@ -33,7 +33,7 @@ enum avicemu_personality {
 #define AVICEMU_LAPIC_EXT_SPACE    (1u << 3) /* 400h and up; AMD only */
 #define AVICEMU_LAPIC_DIRECTED_EOI (1u << 4) /* SVR[12], Version[24] */
 #define AVICEMU_LAPIC_FIXED_BASE   (1u << 5) /* a move of the page is #GP */
-#define AVICEMU_LAPIC_RESET_OFF    (1u << 6) /* RESET leaves EN=0 [APM2 16.10] */
+#define AVICEMU_LAPIC_RESET_OFF    (1u << 6) /* EN=0 after RESET [APM2 16.10] */
 #define AVICEMU_LAPIC_LINT0_OPEN   (1u << 7) /* BSP LVT0 resets to 700h [KVM] */
 
 /** What a periodic timer does with ticks that nobody took in time. */

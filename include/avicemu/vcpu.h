@@ -83,7 +83,7 @@ avicemu_vcpu_reset(struct avicemu_vcpu *vcpu);
 #define AVICEMU_CPU_NMI_BLOCKED (1u << 2) /* an NMI is in service */
 #define AVICEMU_CPU_SMI_BLOCKED (1u << 3) /* in SMM */
 #define AVICEMU_CPU_GIF_CLEAR   (1u << 4) /* after CLGI: nothing is taken */
-#define AVICEMU_CPU_BUSY        (1u << 5) /* an event waits to be injected already */
+#define AVICEMU_CPU_BUSY        (1u << 5) /* an event waits for injection */
 
 /** The core's state, given to enter and exit. */
 struct avicemu_cpu {
@@ -217,7 +217,7 @@ avicemu_vcpu_expire(struct avicemu_vcpu *vcpu);
 AVICEMU_API uint64_t
 avicemu_vcpu_deadline(const struct avicemu_vcpu *vcpu);
 
-/* ---- guest accesses: owner, outside enter .. exit ---------------------- */
+/* ---- guest accesses: owner, outside enter .. exit ----------------------- */
 
 /**
  * The guest reads memory that is no RAM.

@@ -16,7 +16,7 @@ struct avicemu_hw_lapic {
     struct ae_lapic lapic;
 };
 
-/* ---- page ------------------------------------------------------------------- */
+/* ---- page --------------------------------------------------------------- */
 
 enum avicemu_post
 avicemu_hw_page_post(void *page, uint8_t vector, enum avicemu_trigger trigger)
@@ -64,7 +64,7 @@ avicemu_hw_ppr(uint32_t tpr, int in_service)
     return ae_vapic_ppr(tpr & 0xffu, in_service);
 }
 
-/* ---- register table ------------------------------------------------------------ */
+/* ---- register table ----------------------------------------------------- */
 
 int
 avicemu_hw_reg(const struct avicemu_lapic_config *config, uint32_t offset,
@@ -96,7 +96,7 @@ avicemu_hw_reg(const struct avicemu_lapic_config *config, uint32_t offset,
     return 0;
 }
 
-/* ---- register file --------------------------------------------------------------- */
+/* ---- register file ------------------------------------------------------ */
 
 size_t
 avicemu_hw_lapic_bytes(void)

@@ -7,7 +7,7 @@
 
 #include "api/check.h"
 
-/* ---- life ------------------------------------------------------------------ */
+/* ---- life --------------------------------------------------------------- */
 
 int
 avicemu_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
@@ -47,7 +47,7 @@ avicemu_vcpu_reset(struct avicemu_vcpu *vcpu)
     return r;
 }
 
-/* ---- the loop ---------------------------------------------------------------- */
+/* ---- the loop ----------------------------------------------------------- */
 
 int
 avicemu_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
@@ -155,7 +155,7 @@ avicemu_vcpu_deadline(const struct avicemu_vcpu *vcpu)
     return vcpu == NULL ? AE_NEVER : ae_load_relaxed_u64(&vcpu->deadline);
 }
 
-/* ---- guest accesses ------------------------------------------------------------ */
+/* ---- guest accesses ----------------------------------------------------- */
 
 enum avicemu_access
 avicemu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, unsigned len,
@@ -222,7 +222,7 @@ avicemu_cr8_read(struct avicemu_vcpu *vcpu)
     return ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
 }
 
-/* ---- posts ------------------------------------------------------------------------ */
+/* ---- posts -------------------------------------------------------------- */
 
 enum avicemu_post
 avicemu_post(struct avicemu_vcpu *vcpu, uint8_t vector,
@@ -250,13 +250,7 @@ avicemu_post_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
     if (mode == AVICEMU_DELIVERY_FIXED || mode == AVICEMU_DELIVERY_LOWEST) {
         return avicemu_post(vcpu, vector, AVICEMU_TRIGGER_EDGE);
     }
-    /* [SDM3 10.4.3]: a disabled APIC is not addressed at all.
-     * ORD none: races with a disable come before or after it. */
-    if ((ae_load_relaxed_u64(&vcpu->lapic.ident) & AE_IDENT_EN) == 0) {
-        return AVICEMU_POST_DROPPED;
-    }
-    enum avicemu_post result =
-        ae_deliver_event(vcpu, mode, vector, &why, &call);
+    enum avicemu_post result = ae_deliver_mode(vcpu, mode, vector, &why, &call);
 
     ae_call(vcpu, call);
     return result;

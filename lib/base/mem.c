@@ -43,7 +43,10 @@ static struct ae_mem_table *
 table_get(const struct ae_mem *mem)
 {
     /* ORD mem.B: as above. */
-    return ae_load_acquire_ptr(&mem->table);
+    struct ae_mem_table *t = ae_load_acquire_ptr(&mem->table);
+
+    AE_STEP(mem_b);
+    return t;
 }
 
 static void

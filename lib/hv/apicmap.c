@@ -127,7 +127,7 @@ ae_apicmap_fini(struct ae_apicmap *map, const struct avicemu_allocator *a)
     ae_free(a, map->hash, (map->hash_mask + 1ull) * sizeof(*map->hash));
 }
 
-/* ---- hints ------------------------------------------------------------------ */
+/* ---- hints -------------------------------------------------------------- */
 
 struct hints {
     uint32_t flags;
@@ -242,7 +242,7 @@ ae_apicmap_update(struct ae_apicmap *map)
     ae_unlock(&map->lock);
 }
 
-/* ---- membership -------------------------------------------------------------- */
+/* ---- membership --------------------------------------------------------- */
 
 static uint32_t
 free_index_locked(const struct ae_apicmap *map)
@@ -260,7 +260,8 @@ add_locked(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
 {
     uint32_t id = vcpu->lapic.initial_id;
     uint32_t nr = ae_apicmap_nr_slots(map);
-    /* Without holes the next index is known; else the lowest hole. */
+    /* Without holes the next index is known; else the lowest hole. ORD none:
+     * only writers, under the lock, change it. */
     uint32_t idx =
         ae_load_relaxed_u32(&map->nr_vcpus) == nr ? nr : free_index_locked(map);
 
@@ -317,7 +318,7 @@ ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     ae_rcu_synchronize();
 }
 
-/* ---- look-up -------------------------------------------------------------------- */
+/* ---- look-up ------------------------------------------------------------ */
 
 /* Add the candidate of a hint. false: the hint cannot say who. */
 static bool

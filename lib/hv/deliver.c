@@ -103,14 +103,14 @@ call_claim(struct avicemu_vcpu *vcpu, unsigned level)
     }
 }
 
-/* ---- one vCPU ------------------------------------------------------------------ */
+/* ---- one vCPU ----------------------------------------------------------- */
 
 enum ae_call
 ae_deliver_owner(struct avicemu_vcpu *vcpu, uint32_t event)
 {
-    /* ORD wake.A, kick.A: see call_claim(). Also expire.A: whatever is due,
-     * then the event; partner expire.B in ae_vcpu_look(). If weaker: the
-     * owner takes the event and does not see why. Test: race_expire. */
+    /* ORD expire.A, wake.A, kick.A: whatever is due, then the event, then (in
+     * call_claim()) the state. Partner: expire.B in ae_vcpu_look(). If weaker:
+     * the owner takes the event and does not see why. Test: race_expire. */
     (void)ae_fetch_or_seqcst_u32(&vcpu->events, event);
     AE_STEP(expire_a);
     return call_claim(vcpu, AE_LEVEL_OWNER);
@@ -237,6 +237,26 @@ ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
     return result;
 }
 
+enum avicemu_post
+ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+                uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
+{
+    /* [SDM3 10.4.3]: a disabled APIC is not addressed at all; [APM2 16.3.1]:
+     * ExtINT is refused while software-disabled, too (16.5 says otherwise).
+     * ORD none: a message that races with a disable comes before or after. */
+    uint64_t ident = ae_load_relaxed_u64(&vcpu->lapic.ident);
+    uint64_t need = mode == AVICEMU_DELIVERY_EXTINT
+                        ? AE_IDENT_EN | AE_IDENT_SOFT
+                        : AE_IDENT_EN;
+
+    if ((ident & need) != need) {
+        *why = AVICEMU_DROP_DISABLED;
+        *call = AE_CALL_NONE;
+        return AVICEMU_POST_DROPPED;
+    }
+    return ae_deliver_event(vcpu, mode, vector, why, call);
+}
+
 void
 ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
                       enum ae_source source)
@@ -271,7 +291,7 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
     }
 }
 
-/* ---- messages ------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------- */
 
 #define BATCH 32u
 
@@ -351,14 +371,9 @@ deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
                                    d->m->level ? AVICEMU_TRIGGER_LEVEL
                                                : AVICEMU_TRIGGER_EDGE,
                                    &why, &call);
-    } else if (d->m->mode == AVICEMU_DELIVERY_EXTINT &&
-               /* ORD none: races with a disable: before or after it. */
-               (ae_load_relaxed_u64(&vcpu->lapic.ident) & AE_IDENT_SOFT) == 0) {
-        /* [APM2 16.3.1] refuses it while software-disabled (16.5 does not). */
-        result = AVICEMU_POST_DROPPED;
     } else {
-        result = ae_deliver_event(vcpu, (enum avicemu_delivery)d->m->mode,
-                                  d->m->vector, &why, &call);
+        result = ae_deliver_mode(vcpu, (enum avicemu_delivery)d->m->mode,
+                                 d->m->vector, &why, &call);
     }
     count_result(d, vcpu, result, why);
     if (call != AE_CALL_NONE) {
@@ -473,6 +488,16 @@ deliver_arbitrated(struct delivery *d)
     }
 }
 
+static bool
+arbitrates(const struct delivery *d)
+{
+    /* [KVM]: a physical broadcast of lowest priority goes to all. */
+    return d->m->arbitrate &&
+           !(d->vm->model.traits->broadcast_lowest_is_fixed &&
+             d->m->shorthand == AE_DSH_NONE && !d->m->logical &&
+             ae_dest_is_broadcast(d->m));
+}
+
 void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted)
@@ -491,7 +516,7 @@ ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
         return;
     }
     ae_rcu_enter();
-    if (m->arbitrate) {
+    if (arbitrates(&d)) {
         deliver_arbitrated(&d);
     } else {
         done = deliver_found(&d);

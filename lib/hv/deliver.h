@@ -16,7 +16,7 @@ enum ae_call {
     AE_CALL_WAKE,
 };
 
-/* ---- one vCPU; any thread; the caller keeps it alive and then calls ---- */
+/* ---- one vCPU; any thread; the caller keeps it alive and then calls ----- */
 
 /* A fixed vector into the IRR. *why: enum avicemu_drop if DROPPED. */
 enum avicemu_post
@@ -28,6 +28,11 @@ ae_deliver_vector(struct avicemu_vcpu *vcpu, uint8_t vector,
 enum avicemu_post
 ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
                  uint8_t vector, enum avicemu_drop *why, enum ae_call *call);
+
+/* The same by message: refused by an APIC that is off. */
+enum avicemu_post
+ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+                uint8_t vector, enum avicemu_drop *why, enum ae_call *call);
 
 /* Set AE_EV_EXPIRED or AE_EV_ERROR: the owner must look. */
 enum ae_call
@@ -51,7 +56,7 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
 void
 ae_call(struct avicemu_vcpu *vcpu, enum ae_call call);
 
-/* ---- messages ---- */
+/* ---- messages ----------------------------------------------------------- */
 
 /*
  * Send a message to all that it concerns. sender: NULL for a device.

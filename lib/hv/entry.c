@@ -97,23 +97,17 @@ choose_running(struct avicemu_vcpu *vcpu, const struct choice *c,
     todo->what = what;
 }
 
-/* Does something end the halt? */
-static bool
-halt_ends(const struct avicemu_todo *todo, const struct choice *c)
+static void
+choose(struct avicemu_vcpu *vcpu, const struct choice *c,
+       struct avicemu_todo *todo)
 {
-    const uint32_t events =
+    const uint32_t takes =
         AVICEMU_DO_INJECT | AVICEMU_DO_EXTINT | AVICEMU_DO_NMI | AVICEMU_DO_SMI;
 
-    return (todo->what & events) != 0 || (c->flags & AVICEMU_CPU_BUSY) != 0;
-}
-
-static void
-choose(struct avicemu_vcpu *vcpu, struct choice *c, struct avicemu_todo *todo)
-{
     todo->what = 0;
     todo->vector = 0;
     if ((c->events & AE_EV_INIT) != 0 &&
-        (c->flags & (AVICEMU_CPU_GIF_CLEAR | AVICEMU_CPU_SMI_BLOCKED)) == 0) {
+        core_takes(c, AVICEMU_CPU_SMI_BLOCKED)) {
         todo->what = AVICEMU_DO_INIT;
         return;
     }
@@ -124,15 +118,10 @@ choose(struct avicemu_vcpu *vcpu, struct choice *c, struct avicemu_todo *todo)
         todo->vector = sipi ? (uint8_t)(c->events >> AE_EV_SIPI_SHIFT) : 0;
         return;
     }
-    if (vcpu->halted) {
-        c->flags &= ~AVICEMU_CPU_SHADOW; /* HLT itself was its shadow */
-    }
     choose_running(vcpu, c, todo);
-    if (vcpu->halted) {
-        vcpu->halted = !halt_ends(todo, c);
-        if (vcpu->halted) {
-            todo->what = AVICEMU_DO_SLEEP;
-        }
+    if (vcpu->halted && (todo->what & takes) == 0 &&
+        (c->flags & AVICEMU_CPU_BUSY) == 0 && !ae_halt_runnable(vcpu)) {
+        todo->what = AVICEMU_DO_SLEEP;
     }
 }
 
@@ -148,8 +137,10 @@ tpr_threshold(struct avicemu_vcpu *vcpu)
     unsigned isr_class = isr < 0 ? 0 : ae_vector_class((unsigned)isr);
     unsigned tpr_class = ae_vector_class(ae_vapic_read(page, LAPIC_TPR));
 
-    return irr_class > isr_class && irr_class <= tpr_class ? (uint8_t)irr_class
-                                                           : 0;
+    return ae_lapic_enabled(&vcpu->lapic) && irr_class > isr_class &&
+                   irr_class <= tpr_class
+               ? (uint8_t)irr_class
+               : 0;
 }
 
 int
@@ -177,6 +168,9 @@ ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
     c.vector = ae_lapic_pending(&vcpu->lapic);
     c.extint = extint_waits(vcpu, c.events);
     choose(vcpu, &c, todo);
+    if ((todo->what & AVICEMU_DO_SLEEP) == 0) {
+        vcpu->halted = false;
+    }
     todo->cr8 =
         (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
     todo->tpr_threshold = tpr_threshold(vcpu);
@@ -203,7 +197,7 @@ ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu)
     return 0;
 }
 
-/* ---- acknowledge ------------------------------------------------------------------ */
+/* ---- acknowledge -------------------------------------------------------- */
 
 /* Take bits off the event word; false if they are not all there. */
 static bool

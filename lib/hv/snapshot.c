@@ -43,7 +43,7 @@ struct image {
     uint32_t lines;
 };
 
-/* ---- save ------------------------------------------------------------------------- */
+/* ---- save --------------------------------------------------------------- */
 
 static void
 save_model(const struct avicemu_vcpu *vcpu, struct ae_frame_writer *w)
@@ -105,7 +105,7 @@ ae_snapshot_save(struct avicemu_vcpu *vcpu, void *buf, size_t bytes,
     return ae_frame_end(&w, ret_len);
 }
 
-/* ---- load: decode and check --------------------------------------------------------- */
+/* ---- load: decode and check --------------------------------------------- */
 
 static bool
 decode_model(const struct avicemu_vcpu *vcpu, const void *buf, size_t len)
@@ -251,7 +251,7 @@ image_possible(const struct ae_lapic *l, const struct image *im)
            registers_possible(l, im);
 }
 
-/* ---- load: change -------------------------------------------------------------------- */
+/* ---- load: change ------------------------------------------------------- */
 
 void
 ae_snapshot_book_irr(struct avicemu_vcpu *vcpu)

@@ -25,7 +25,7 @@
 
 #include "base/rcu.h"
 
-/* ---- effects -------------------------------------------------------------------- */
+/* ---- effects ------------------------------------------------------------ */
 
 uint64_t
 ae_vcpu_now(const struct avicemu_vcpu *vcpu)
@@ -101,6 +101,19 @@ book_effects(struct avicemu_vcpu *vcpu, const struct ae_lapic_effects *fx)
     }
 }
 
+/* An ExtINT that came by message goes with the APIC that accepted it. */
+static void
+extint_forget(struct avicemu_vcpu *vcpu)
+{
+    if (ae_lapic_enabled(&vcpu->lapic)) {
+        return;
+    }
+    /* ORD none: a message that races with the disable comes before or after. */
+    uint32_t old = ae_fetch_and_seqcst_u32(&vcpu->events, ~AE_EV_EXTINT);
+
+    vcpu->stats.extint_cleared += (old & AE_EV_EXTINT) != 0;
+}
+
 void
 ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
 {
@@ -123,6 +136,9 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
         ae_callback_enter();
         ops->eoi(vcpu->opaque, vcpu, fx->eoi_vector);
         ae_callback_leave();
+    }
+    if ((fx->what & AE_DID_BASE) != 0) {
+        extint_forget(vcpu);
     }
     if ((fx->what & AE_DID_BASE) != 0 && ops->apic_base != NULL) {
         ae_callback_enter();
@@ -163,7 +179,7 @@ ae_vcpu_look(struct avicemu_vcpu *vcpu)
     ae_vcpu_apply(vcpu, &fx);
 }
 
-/* ---- life ------------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------- */
 
 static size_t
 books_bytes(const struct avicemu_vm *vm)
@@ -280,7 +296,7 @@ ae_vcpu_reset(struct avicemu_vcpu *vcpu)
     return 0;
 }
 
-/* ---- guest accesses ------------------------------------------------------------------ */
+/* ---- guest accesses ----------------------------------------------------- */
 
 /* Is the whole access inside the page of an APIC in xAPIC mode? */
 static bool

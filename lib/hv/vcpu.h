@@ -8,7 +8,7 @@
 
 #include "hv/halt.h"
 
-/* ---- life: vcpu.c ---- */
+/* ---- life: vcpu.c ------------------------------------------------------- */
 int
 ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
                struct avicemu_vcpu **ret);
@@ -38,7 +38,7 @@ ae_vcpu_look(struct avicemu_vcpu *vcpu);
 uint64_t
 ae_vcpu_now(const struct avicemu_vcpu *vcpu);
 
-/* ---- guest accesses: vcpu.c ---- */
+/* ---- guest accesses: vcpu.c --------------------------------------------- */
 enum avicemu_access
 ae_vcpu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
                   void *data);
@@ -50,7 +50,7 @@ ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret);
 enum avicemu_access
 ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value);
 
-/* ---- the loop: entry.c ---- */
+/* ---- the loop: entry.c -------------------------------------------------- */
 int
 ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
               struct avicemu_todo *todo);

@@ -25,7 +25,7 @@
 #define MSI_ASSERT   0x4000u
 #define MSI_LEVEL    0x8000u
 
-/* ---- life ------------------------------------------------------------------------ */
+/* ---- life --------------------------------------------------------------- */
 
 static int
 config_wrong(const struct ae_log *log, const char *what, uint64_t value)
@@ -123,7 +123,7 @@ ae_vm_destroy(struct avicemu_vm *vm)
     return 0;
 }
 
-/* ---- MSI ------------------------------------------------------------------------- */
+/* ---- MSI ---------------------------------------------------------------- */
 
 static void
 msi_drop(struct avicemu_posted *posted, enum avicemu_drop why)
@@ -148,8 +148,6 @@ ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,
     };
     bool vectored =
         m.mode == AVICEMU_DELIVERY_FIXED || m.mode == AVICEMU_DELIVERY_LOWEST;
-    bool fixed_broadcast = !m.logical && ae_dest_is_broadcast(&m) &&
-                           vm->model.traits->broadcast_lowest_is_fixed;
 
     if ((address >> 20 & 0xfffu) != MSI_WINDOW ||
         (address >> 32 & 0xffu) != 0) {
@@ -165,13 +163,12 @@ ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,
         msi_drop(posted, AVICEMU_DROP_DEASSERT);
         return;
     }
-    m.arbitrate = vectored && !fixed_broadcast &&
-                  (m.mode == AVICEMU_DELIVERY_LOWEST ||
-                   (m.logical && (address & MSI_REDIRECT) != 0));
+    m.arbitrate = vectored && (m.mode == AVICEMU_DELIVERY_LOWEST ||
+                               (m.logical && (address & MSI_REDIRECT) != 0));
     ae_deliver_message(vm, NULL, &m, posted);
 }
 
-/* ---- invariants ------------------------------------------------------------------- */
+/* ---- invariants --------------------------------------------------------- */
 
 struct report {
     struct ae_text text;

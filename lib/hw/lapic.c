@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The local APIC's register file: life, modes, identity, timer, acknowledge and EOI. Local interrupts and errors are in lapic_local.c, guest
- * accesses in lapic_access.c, destination matching in dest.c. It calls nobody: what must happen outside is returned in
- * struct ae_lapic_effects.
+ * The local APIC's register file: life, modes, identity, timer, acknowledge
+ * and EOI. Local interrupts and errors are in lapic_local.c, guest accesses in
+ * lapic_access.c, destination matching in dest.c. It calls nobody: what must
+ * happen outside is returned in struct ae_lapic_effects.
  *
  * Models [APM2 16 APIC], [SDM3 10 APIC] and the deviations of Linux KVM; which
  * of them is data (model.c). Left out: delivery status (messages arrive at
@@ -25,7 +26,7 @@
 
 #include "base/step.h"
 
-/* ---- identity ------------------------------------------------------------ */
+/* ---- identity ----------------------------------------------------------- */
 
 void
 ae_lapic_publish(struct ae_lapic *l, struct ae_lapic_effects *fx)
@@ -80,7 +81,7 @@ ae_lapic_derive(struct ae_lapic *l, struct ae_lapic_effects *fx)
     ae_lapic_publish(l, fx);
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------- */
 
 /* Empty IRR, ISR and TMR; what was pending in IRR goes to fx->cleared. */
 void
@@ -171,7 +172,7 @@ ae_lapic_init_signal(struct ae_lapic *l, struct ae_lapic_effects *fx)
     ae_lapic_derive(l, fx);
 }
 
-/* ---- APIC_BASE ----------------------------------------------------------- */
+/* ---- APIC_BASE ---------------------------------------------------------- */
 
 /* Back in xAPIC mode, or enabled: which 8-bit ids? */
 static void
@@ -210,7 +211,8 @@ id_convert(struct ae_lapic *l, bool was_enabled, bool was_x2,
                            l->model->traits->id_follows_xapic
                        ? id8
                        : l->initial_id;
-        if (who == AE_BASE_GUEST) {
+        if (who == AE_BASE_GUEST && l->model->traits->disable_resets) {
+            /* Of another format from now on; [KVM] lets it stand. */
             ae_vapic_write(l->page, LAPIC_ICR_HIGH, 0);
         }
     }
@@ -247,9 +249,7 @@ disable(struct ae_lapic *l, struct ae_lapic_effects *fx)
         ae_vapic_write(l->page, LAPIC_TPR, tpr);
         return;
     }
-    (void)ae_timer_set_initial(&l->model->clock, &l->timer, 0, 0);
-    ae_timer_set_deadline(&l->model->clock, &l->timer, 0, 0);
-    ae_vapic_write(l->page, LAPIC_TMICT, l->timer.initial);
+    ae_timer_stop(&l->timer);
 }
 
 enum avicemu_access
@@ -282,7 +282,7 @@ ae_lapic_base_write(struct ae_lapic *l, uint64_t value, enum ae_base_access who,
     return AVICEMU_ACCESS_DONE;
 }
 
-/* ---- acknowledge and EOI -------------------------------------------------- */
+/* ---- acknowledge and EOI ------------------------------------------------ */
 
 int
 ae_lapic_pending(const struct ae_lapic *l)
@@ -354,7 +354,7 @@ ae_lapic_set_tpr(struct ae_lapic *l, uint32_t value)
     (void)ae_vapic_update_ppr(l->page);
 }
 
-/* ---- timer ---------------------------------------------------------------- */
+/* ---- timer -------------------------------------------------------------- */
 
 void
 ae_lapic_timer_sync(struct ae_lapic *l, uint64_t now,

@@ -108,7 +108,7 @@ struct ae_lapic {
     _Atomic uint32_t lint_lines; /* bit 0 LINT0, bit 1 LINT1 */
 };
 
-/* ---- life (owner) ---- */
+/* ---- life (owner) ------------------------------------------------------- */
 void
 ae_lapic_init(struct ae_lapic *l, const struct ae_lapic_model *model,
               void *page, uint32_t initial_id, bool bsp);
@@ -117,7 +117,7 @@ ae_lapic_reset(struct ae_lapic *l, struct ae_lapic_effects *fx);
 void
 ae_lapic_init_signal(struct ae_lapic *l, struct ae_lapic_effects *fx);
 
-/* ---- guest accesses (owner): lapic_access.c ---- */
+/* ---- guest accesses (owner): lapic_access.c ----------------------------- */
 
 /* Does an access to this slot depend on the time? Else now may be 0. */
 bool
@@ -157,7 +157,7 @@ ae_lapic_peek(const struct ae_lapic *l, uint32_t slot, uint64_t now);
 void
 ae_lapic_set_tpr(struct ae_lapic *l, uint32_t value);
 
-/* ---- interrupts ---- */
+/* ---- interrupts --------------------------------------------------------- */
 
 /* Offer a fixed interrupt. Any thread. *why: enum avicemu_drop if DROPPED;
  * then an illegal vector has set its error bit, and AE_EVENT_ERROR is due if
@@ -205,7 +205,7 @@ ae_lapic_timer_sync(struct ae_lapic *l, uint64_t now,
 void
 ae_lapic_error_sync(struct ae_lapic *l, struct ae_lapic_effects *fx);
 
-/* ---- between lapic.c, lapic_local.c, lapic_access.c, hv/snapshot.c ---- */
+/* ---- between lapic.c, lapic_local.c, lapic_access.c, hv/snapshot.c ------ */
 void
 ae_lapic_publish(struct ae_lapic *l, struct ae_lapic_effects *fx);
 void

@@ -17,7 +17,7 @@
 
 #include "hw/lapic.h"
 
-/* ---- interprocessor interrupts --------------------------------------------- */
+/* ---- interprocessor interrupts ------------------------------------------ */
 
 static void
 ipi_drop(struct ae_lapic_effects *fx, enum avicemu_drop why)
@@ -125,7 +125,7 @@ self_ipi_write(struct ae_lapic *l, uint8_t vector, struct ae_lapic_effects *fx)
     ipi_send(l, &m, false, fx);
 }
 
-/* ---- handlers of writes ----------------------------------------------------- */
+/* ---- handlers of writes ------------------------------------------------- */
 
 static void
 svr_write(struct ae_lapic *l, uint32_t value, struct ae_lapic_effects *fx)
@@ -187,7 +187,12 @@ lvt_timer_write(struct ae_lapic *l, uint32_t value, uint64_t now,
                           (enum ae_timer_mode)AE_GET(value, LVT_TIMER_MODE))) {
         ae_vapic_write(l->page, LAPIC_TMICT, 0);
     }
-    l->waiting_deadline = 0;
+    if (l->timer.mode == AE_TIMER_DEADLINE && l->waiting_deadline != 0) {
+        /* The host loaded TSC_DEADLINE first: now it counts. */
+        ae_timer_set_deadline(&l->model->clock, &l->timer, now,
+                              l->waiting_deadline);
+        l->waiting_deadline = 0;
+    }
     lvt_check(l, value, true, fx);
 }
 
@@ -293,9 +298,9 @@ identity_write(struct ae_lapic *l, uint32_t offset, uint32_t value,
 
 /*
  * A write that is legal in this mode: value holds only bits that stick.
- * Table-driven dispatch over the handlers of the register table.
+ * Dispatch over the handlers of the register table.
  */
-static void
+static void /* table-driven */
 register_write(struct ae_lapic *l, uint32_t slot, uint32_t value, uint64_t now,
                struct ae_lapic_effects *fx)
 {
@@ -364,7 +369,7 @@ register_write(struct ae_lapic *l, uint32_t slot, uint32_t value, uint64_t now,
     }
 }
 
-/* ---- reads ------------------------------------------------------------------ */
+/* ---- reads -------------------------------------------------------------- */
 
 static uint32_t
 apr_read(const struct ae_lapic *l)
@@ -478,7 +483,7 @@ ae_lapic_needs_time(const struct ae_lapic_model *m, uint32_t slot)
     }
 }
 
-/* ---- xAPIC page --------------------------------------------------------------- */
+/* ---- xAPIC page --------------------------------------------------------- */
 
 static void
 mmio_absent(struct ae_lapic *l, struct ae_lapic_effects *fx)
@@ -532,7 +537,7 @@ ae_lapic_mmio_write(struct ae_lapic *l, uint32_t offset, uint32_t value,
     }
 }
 
-/* ---- x2APIC MSRs --------------------------------------------------------------- */
+/* ---- x2APIC MSRs -------------------------------------------------------- */
 
 enum avicemu_access
 ae_lapic_msr_read(struct ae_lapic *l, uint32_t slot, uint64_t now,

@@ -26,7 +26,7 @@
 #include "base/step.h"
 #include "hw/lapic.h"
 
-/* ---- errors -------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------- */
 
 static void
 local_note(struct ae_lapic_effects *fx, uint8_t vector,
@@ -68,7 +68,10 @@ error_set(struct ae_lapic *l, uint32_t bits)
      * ae_lapic_error_sync(). If weaker: the owner takes the event, sees an
      * empty accumulator, and LVT error is never raised. Test: race_error.
      */
-    return (bits & ~ae_fetch_or_seqcst_u32(&l->error_hidden, bits)) != 0;
+    uint32_t old = ae_fetch_or_seqcst_u32(&l->error_hidden, bits);
+
+    AE_STEP(error_a);
+    return (bits & ~old) != 0;
 }
 
 void
@@ -79,6 +82,8 @@ ae_lapic_error_sync(struct ae_lapic *l, struct ae_lapic_effects *fx)
      * error_set(). If weaker: see there. Test: race_error.
      */
     uint32_t hidden = ae_load_seqcst_u32(&l->error_hidden);
+
+    AE_STEP(error_b);
     uint32_t fresh = hidden & ~l->error_seen;
     uint32_t lvt = ae_vapic_read(l->page, LAPIC_LVT_ERROR);
 
@@ -115,7 +120,7 @@ ae_lapic_error(struct ae_lapic *l, uint32_t bits, struct ae_lapic_effects *fx)
     }
 }
 
-/* ---- local interrupts ---------------------------------------------------- */
+/* ---- local interrupts --------------------------------------------------- */
 
 enum avicemu_post
 ae_lapic_accept(struct ae_lapic *l, uint8_t vector,
@@ -200,7 +205,7 @@ ae_lapic_local(struct ae_lapic *l, uint32_t offset, uint32_t *events)
     return lvt_edge(l, lvt, events);
 }
 
-/* ---- LINT pins ----------------------------------------------------------- */
+/* ---- LINT pins ---------------------------------------------------------- */
 
 static uint32_t
 lint_offset(unsigned pin)
@@ -296,6 +301,7 @@ ae_lapic_lint_recheck(struct ae_lapic *l, unsigned pin,
     uint32_t events = 0;
     uint32_t lvt = ae_vapic_read(l->page, lint_offset(pin));
 
+    AE_STEP(lint_b);
     /* ORD lint.B: LVT (stored by the caller with seq_cst), then the line.
      * Partner: lint.A in ae_lapic_lint(). If weaker: see lint_evaluate().
      * Test: race_lint. */

@@ -98,6 +98,9 @@ rule_resolve(struct ae_lapic_model *m, const struct ae_reg_desc *d)
             rule.reserved |= d->opt;
         }
     }
+    if (rule.xapic == AE_REG_NONE && rule.x2apic == AE_REG_NONE) {
+        return; /* an absent register has no value either */
+    }
     for (unsigned i = 0; i < d->nr_slots; i++) {
         m->rules[d->offset / 16u + i] = rule;
     }

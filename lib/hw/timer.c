@@ -17,7 +17,9 @@
  *   deadline = least now whose bus tick (or TSC) reaches expiry
  *
  * Clocks: now counts at now_hz, the counter's input at bus_hz, the TSC at
- * tsc_hz plus an offset. Absolute times are converted with 128-bit products.
+ * tsc_hz plus an offset. The bus clock runs freely, as hardware's does: a write
+ * between two of its ticks counts from the earlier one. Absolute times are
+ * converted, with 128-bit products, so periods do not drift.
  *
  * Choices: a mode-changing write disarms only if it enters or leaves deadline
  * mode (one-shot <-> periodic keep counting; [SDM3 10.5.4.1] can be read both
@@ -57,9 +59,10 @@ period_bus(const struct ae_timer_clock *c, const struct ae_timer *t)
 static void
 deadline_from_count(const struct ae_timer_clock *c, struct ae_timer *t)
 {
-    t->deadline = t->running
-                      ? ae_scale_ceil(t->expiry_bus, c->now_hz, c->bus_hz)
-                      : AE_NEVER;
+    t->deadline = AE_NEVER;
+    if (t->running) {
+        t->deadline = ae_scale_ceil(t->expiry_bus, c->now_hz, c->bus_hz);
+    }
 }
 
 /* Derive the deadline from TSC_DEADLINE: a past value is due now. */
@@ -82,12 +85,29 @@ deadline_from_tsc(const struct ae_timer_clock *c, struct ae_timer *t,
     }
 }
 
+/* Run from now on, for this many bus ticks. */
+static void
+count_start(const struct ae_timer_clock *c, struct ae_timer *t, uint64_t now,
+            uint64_t bus)
+{
+    t->running = true;
+    t->expiry_bus = ae_add_saturated(bus_ticks(c, now), bus);
+    deadline_from_count(c, t);
+}
+
 static void
 count_stop(struct ae_timer *t)
 {
     t->running = false;
     t->backlog = 0;
     t->deadline = AE_NEVER;
+}
+
+void
+ae_timer_stop(struct ae_timer *t)
+{
+    count_stop(t);
+    t->tsc_deadline = 0;
 }
 
 void
@@ -110,9 +130,7 @@ ae_timer_set_initial(const struct ae_timer_clock *c, struct ae_timer *t,
     t->initial = value;
     count_stop(t);
     if (value != 0 && t->mode != AE_TIMER_RESERVED) {
-        t->running = true;
-        t->expiry_bus = ae_add_saturated(bus_ticks(c, now), period_bus(c, t));
-        deadline_from_count(c, t);
+        count_start(c, t, now, period_bus(c, t));
     }
     return true;
 }
@@ -123,14 +141,16 @@ ae_timer_set_divide(const struct ae_timer_clock *c, struct ae_timer *t,
 {
     /* [APM2 Table 16-3]: bits 3, 1, 0 make n; divisor = 2^((n + 1) mod 8). */
     uint32_t n = (tdcr & 3u) | (tdcr & 8u) >> 1;
-    uint32_t count = ae_timer_current(c, t, now);
+    uint32_t shift = (n + 1) & 7u;
 
-    t->shift = (n + 1) & 7u;
     if (t->running) {
-        t->expiry_bus =
-            ae_add_saturated(bus_ticks(c, now), (uint64_t)count << t->shift);
-        deadline_from_count(c, t);
+        /* The fraction of a count that has passed is kept as well. */
+        count_start(c, t, now,
+                    ae_scale_ceil(ae_timer_remaining(c, t, now),
+                                  (uint64_t)1 << shift,
+                                  (uint64_t)1 << t->shift));
     }
+    t->shift = shift;
 }
 
 bool
@@ -203,9 +223,7 @@ ae_timer_resume(const struct ae_timer_clock *c, struct ae_timer *t,
     }
     count_stop(t);
     if (t->initial != 0 && t->mode != AE_TIMER_RESERVED) {
-        t->running = true;
-        t->expiry_bus = ae_add_saturated(bus_ticks(c, now), remaining_bus);
-        deadline_from_count(c, t);
+        count_start(c, t, now, remaining_bus);
     }
 }
 

@@ -70,11 +70,11 @@ struct avicemu_mock_cpu {
     struct ae_gate idt[256];
     struct ae_gate nmi;
     uint64_t random;
-    uint32_t boot_next; /* BSP: the next AP to start */
+    uint32_t boot_next; /* BSP: the next AP to start; 0: all run */
     uint32_t boot_round;
 
     /* the loop; owner */
-    bool inside; /* between enter and exit */
+    bool inside;        /* between enter and exit */
     uint32_t windows;   /* AVICEMU_DO_*WINDOW that enter asked for */
     uint32_t threshold; /* of CR8 */
     uint64_t deadline_ns;
@@ -100,9 +100,9 @@ struct avicemu_mock_cpu {
     _Alignas(64) _Atomic(struct ae_pcpu *) pcpu; /* where it runs; NULL */
     _Atomic uint64_t kicks;
     _Atomic uint64_t wakes;
-    _Atomic uint64_t progress;    /* things done and interrupts handled */
-    _Atomic int32_t outstanding;  /* avicemu_mock_expect() */
-    _Atomic uint32_t asleep;      /* in a block */
+    _Atomic uint64_t progress;   /* things done and interrupts handled */
+    _Atomic int32_t outstanding; /* avicemu_mock_expect() */
+    _Atomic uint32_t asleep;     /* in a block */
 
     /* sleeping with the wall clock; under sleep_lock */
     pthread_mutex_t sleep_lock;
@@ -117,34 +117,42 @@ struct avicemu_mock_cpu {
     struct avicemu_mock_cpu *sim_next;
 };
 
-int ae_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
-                  struct avicemu_mock_cpu **ret);
-void ae_cpu_destroy(struct avicemu_mock_cpu *cpu);
+int
+ae_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
+              struct avicemu_mock_cpu **ret);
+void
+ae_cpu_destroy(struct avicemu_mock_cpu *cpu);
 
 /* It now holds a token, or gives it up (NULL). Outside. */
-void ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu);
+void
+ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu);
 
-enum ae_turn ae_cpu_turn(struct avicemu_mock_cpu *cpu);
+enum ae_turn
+ae_cpu_turn(struct avicemu_mock_cpu *cpu);
 
 /* Come out of the guest, if inside. */
-void ae_cpu_leave(struct avicemu_mock_cpu *cpu);
+void
+ae_cpu_leave(struct avicemu_mock_cpu *cpu);
 
 /* Stop all this CPU does and begin at the boot code, as after a SIPI. */
-void ae_cpu_start(struct avicemu_mock_cpu *cpu);
+void
+ae_cpu_start(struct avicemu_mock_cpu *cpu);
 
 /* The VM's timer, if it has one: guest_timer.c. */
-void ae_timer_start(struct avicemu_mock_cpu *cpu);
+void
+ae_timer_start(struct avicemu_mock_cpu *cpu);
 
 /* The boot code, first frame of every CPU: guest_boot.c. */
-enum avicemu_mock_next ae_boot_step(struct avicemu_mock_cpu *cpu, void *state,
-                                    unsigned budget);
+enum avicemu_mock_next
+ae_boot_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget);
 
 /* Start the APs anew, from the BSP's program; true when all are online. Call
  * until then. */
-bool ae_boot_aps(struct avicemu_mock_cpu *bsp);
+bool
+ae_boot_aps(struct avicemu_mock_cpu *bsp);
 
 /* The vector of a VM's timer, and what the shared helpers of programs use. */
-#define AE_VECTOR_TIMER 0xef
+#define AE_VECTOR_TIMER    0xef
 #define AE_VECTOR_SPURIOUS 0xff
 
 extern const struct avicemu_mock_program ae_program_boot;

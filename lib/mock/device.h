@@ -32,7 +32,7 @@
 #include "ring.h"
 #include "vm.h"
 
-#define AE_DEVICE_BAR(n) (0xd0000000u + (uint64_t)(n) * 0x10000u)
+#define AE_DEVICE_BAR(n)   (0xd0000000u + (uint64_t)(n)*0x10000u)
 #define AE_DEVICE_DOORBELL 0x8000u
 
 struct ae_posts {
@@ -59,7 +59,7 @@ struct ae_device {
     /* whoever polls */
     uint64_t random;
     uint64_t fetched, completed, msis;
-    uint32_t why; /* OR of the reasons for drops */
+    uint32_t why;           /* OR of the reasons for drops */
     struct ae_posts *posts; /* [target CPU, or nr_cpus: several][vector] */
 
     _Atomic uint32_t busy; /* commands seen by the device and not completed */
@@ -73,25 +73,31 @@ struct ae_device {
     uint64_t sim_due; /* virtual clock: the earliest event that is set */
 };
 
-int ae_device_create(struct avicemu_mock_vm *vm,
-                     const struct avicemu_mock_device_config *config,
-                     struct ae_device **ret);
-void ae_device_destroy(struct ae_device *device);
+int
+ae_device_create(struct avicemu_mock_vm *vm,
+                 const struct avicemu_mock_device_config *config,
+                 struct ae_device **ret);
+void
+ae_device_destroy(struct ae_device *device);
 
 /* A guest's access; UNCLAIMED: no register there. */
-enum avicemu_access ae_device_write(struct ae_device *device, uint64_t offset,
-                                    uint32_t value);
-enum avicemu_access ae_device_read(struct ae_device *device, uint64_t offset,
-                                   uint32_t *ret);
+enum avicemu_access
+ae_device_write(struct ae_device *device, uint64_t offset, uint32_t value);
+enum avicemu_access
+ae_device_read(struct ae_device *device, uint64_t offset, uint32_t *ret);
 
 /* Fetch what is new, complete what is due, send MSIs. Returns when to call
  * again, unless the doorbell rings before; UINT64_MAX: idle. */
-uint64_t ae_device_poll(struct ae_device *device, uint64_t now_ns);
+uint64_t
+ae_device_poll(struct ae_device *device, uint64_t now_ns);
 
-bool ae_device_idle(const struct ae_device *device);
+bool
+ae_device_idle(const struct ae_device *device);
 
 /* The thread of a device with the wall clock. */
-int ae_device_start(struct ae_device *device);
-void ae_device_stop(struct ae_device *device);
+int
+ae_device_start(struct ae_device *device);
+void
+ae_device_stop(struct ae_device *device);
 
 #endif

@@ -5,16 +5,16 @@
  * the VM's devices; what nobody claims reads as ones and writes to nowhere.
  */
 
+#include <string.h>
+
 #include "cpu.h"
 #include "device.h"
 #include "random.h"
 
-#include <string.h>
-
-#define APIC_PAGE 0xfee00000u
-#define REG_EOI 0x0b0u
-#define REG_ICR 0x300u
-#define REG_ICR_HIGH 0x310u
+#define APIC_PAGE          0xfee00000u
+#define REG_EOI            0x0b0u
+#define REG_ICR            0x300u
+#define REG_ICR_HIGH       0x310u
 #define X2APIC_MSR(offset) (0x800u + ((offset) >> 4))
 
 /* ---- who am I ----------------------------------------------------------- */
@@ -157,9 +157,9 @@ avicemu_mock_cpuid(const struct avicemu_mock_cpu *cpu, uint32_t leaf,
                    uint32_t ret[4])
 {
     /* x2APIC is bit 21 of ECX, TSC deadline bit 24; the APIC bit 9 of EDX. */
-    static const char vendors[AVICEMU_NR_PERSONALITY][13] = {
-        "AuthenticAMD", "GenuineIntel", "AuthenticAMD"
-    };
+    static const char vendors[AVICEMU_NR_PERSONALITY][13] = { "AuthenticAMD",
+                                                              "GenuineIntel",
+                                                              "AuthenticAMD" };
     const char *vendor = vendors[cpu->vm->config->personality];
 
     memset(ret, 0, 4 * sizeof(*ret));
@@ -285,9 +285,9 @@ void
 avicemu_mock_did(struct avicemu_mock_cpu *cpu, uint32_t operations)
 {
     struct avicemu_mock_vm *vm = cpu->vm;
-    uint64_t all = operations +
-                   atomic_fetch_add_explicit(&vm->operations, operations,
-                                             memory_order_relaxed);
+    uint64_t all =
+        operations + atomic_fetch_add_explicit(&vm->operations, operations,
+                                               memory_order_relaxed);
 
     (void)atomic_fetch_add_explicit(&cpu->progress, operations,
                                     memory_order_relaxed);

@@ -18,12 +18,13 @@
  * the host, but for ae_host_fail(), which any may call.
  */
 
+#include <semaphore.h>
+
 #include <avicemu/avicemu.h>
 #include <avicemu/mock/host.h>
 
 #include "heap.h"
 #include "pcpu.h"
-#include <semaphore.h>
 
 enum ae_phase {
     AE_PHASE_RUN,
@@ -74,32 +75,40 @@ struct avicemu_mock_host {
 };
 
 /* ns since the start, on the scenario's clock. Any thread. */
-uint64_t ae_host_now(const struct avicemu_mock_host *host);
+uint64_t
+ae_host_now(const struct avicemu_mock_host *host);
 
 /* One more failure, with a line. Any thread. */
-void ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
+void
+ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
     AVICEMU_PRINTF(2, 3);
 
 /* Is this the occasion at which the planted loss is due? Any thread. */
-bool ae_host_plant(struct avicemu_mock_host *host,
-                   enum avicemu_mock_plant plant);
+bool
+ae_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant);
 
 /* Add an event to the trace; no effect with the wall clock. */
-void ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
-                   uint64_t value);
+void
+ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
+              uint64_t value);
 
 /* Ask every VM to drain. Any thread. */
-void ae_host_drain(struct avicemu_mock_host *host);
+void
+ae_host_drain(struct avicemu_mock_host *host);
 
 /* All CPUs asleep or done with nothing expected, all devices idle? */
-bool ae_host_quiet(struct avicemu_mock_host *host);
+bool
+ae_host_quiet(struct avicemu_mock_host *host);
 
 /* What waits without progress for the scenario's watchdog time: one line of
  * failure each. True: there was one. One thread at a time. */
-bool ae_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns);
+bool
+ae_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns);
 
 /* What takes the place of a step in the two ways to drive a run. */
-int ae_wall_run(struct avicemu_mock_host *host);
-int ae_virtual_run(struct avicemu_mock_host *host);
+int
+ae_wall_run(struct avicemu_mock_host *host);
+int
+ae_virtual_run(struct avicemu_mock_host *host);
 
 #endif

@@ -31,15 +31,18 @@ struct avicemu_mock_vm {
 };
 
 /* 0 or -errno. Its devices attach themselves afterwards. */
-int ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
-                 struct avicemu_mock_vm **ret);
-void ae_vm_destroy(struct avicemu_mock_vm *vm);
+int
+ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
+             struct avicemu_mock_vm **ret);
+void
+ae_vm_destroy(struct avicemu_mock_vm *vm);
 
 /* The CPU with that APIC id, NULL: none. */
-struct avicemu_mock_cpu *ae_vm_cpu_of(struct avicemu_mock_vm *vm,
-                                      uint32_t apic_id);
+struct avicemu_mock_cpu *
+ae_vm_cpu_of(struct avicemu_mock_vm *vm, uint32_t apic_id);
 
 /* The program that a scenario names, NULL: none of that name. */
-const struct avicemu_mock_program *ae_program_of(const char *name);
+const struct avicemu_mock_program *
+ae_program_of(const char *name);
 
 #endif

@@ -51,7 +51,7 @@ avicemu_hw_page_eoi(void *page);
 AVICEMU_API uint32_t
 avicemu_hw_ppr(uint32_t tpr, int in_service);
 
-/* ---- the register table --------------------------------------------------- */
+/* ---- the register table ------------------------------------------------- */
 
 enum avicemu_hw_access {
     AVICEMU_HW_NONE,
@@ -83,7 +83,7 @@ AVICEMU_API int
 avicemu_hw_reg(const struct avicemu_lapic_config *config, uint32_t offset,
                struct avicemu_hw_reg *ret);
 
-/* ---- a register file -------------------------------------------------------- */
+/* ---- a register file ---------------------------------------------------- */
 
 struct avicemu_hw_lapic;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#ifndef AE_MOCK_SIM_H
-#define AE_MOCK_SIM_H
+#ifndef AE_MOCK_VIRTUAL_H
+#define AE_MOCK_VIRTUAL_H
 
 /*
  * What a run with the virtual clock is told from outside its loop; all on its
@@ -10,7 +10,10 @@
 #include "cpu.h"
 #include "device.h"
 
-/* ops->wake came for a blocked CPU. */
+struct ae_virtual *ae_virtual_create(struct avicemu_mock_host *host);
+void ae_virtual_destroy(struct ae_virtual *sim);
+
+/* ops->wake came for a CPU that is in a block. */
 void ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu);
 
 /* The device has something to do at that time. */

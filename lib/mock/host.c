@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A run from its scenario to its report: makes the objects, has them driven by
+ * wall.c or virtual.c, has the books closed by books.c.
+ */
+
+#include "host.h"
+
+#include "books.h"
+#include "cpu.h"
+#include "device.h"
+#include "virtual.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000u
+#define FNV_OFFSET 0xcbf29ce484222325u
+#define FNV_PRIME 0x100000001b3u
+
+/* ---- what all share ----------------------------------------------------- */
+
+uint64_t
+ae_host_now(const struct avicemu_mock_host *host)
+{
+    struct timespec now;
+
+    if (host->sim != NULL) {
+        return host->now_ns;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec -
+           host->start_ns;
+}
+
+void
+ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
+{
+    char line[256];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    (void)pthread_mutex_lock(&host->lock);
+    if (host->nr_failures < AE_MAX_FAILURES) {
+        host->failures[host->nr_failures] = strdup(line);
+    }
+    host->nr_failures++;
+    (void)pthread_mutex_unlock(&host->lock);
+}
+
+bool
+ae_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant)
+{
+    if (host->options.plant != plant) {
+        return false;
+    }
+    return atomic_fetch_add(&host->plant_seen, 1) == host->options.plant_after;
+}
+
+/* FNV-1a over 64-bit words: it need only tell two runs apart. */
+void
+ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
+              uint64_t value)
+{
+    const uint64_t words[] = { host->now_ns, ((uint64_t)who << 32) | kind,
+                               value };
+
+    if (host->sim == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        host->trace_hash = (host->trace_hash ^ words[i]) * FNV_PRIME;
+        host->trace_hash ^= host->trace_hash >> 29;
+    }
+    host->trace_events++;
+}
+
+void
+ae_host_drain(struct avicemu_mock_host *host)
+{
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        atomic_store(&host->vms[i]->phase, AE_PHASE_DRAIN);
+    }
+}
+
+static bool
+vm_quiet(const struct avicemu_mock_vm *vm)
+{
+    if (atomic_load(&vm->phase) == AE_PHASE_RUN) {
+        return false;
+    }
+    for (uint32_t i = 0; i < vm->nr_cpus; i++) {
+        if (!atomic_load(&vm->cpus[i]->asleep) ||
+            atomic_load(&vm->cpus[i]->outstanding) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+ae_host_quiet(struct avicemu_mock_host *host)
+{
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        if (!vm_quiet(host->vms[i])) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < host->nr_devices; i++) {
+        if (!ae_device_idle(host->devices[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+cpu_stalled(struct avicemu_mock_cpu *cpu, uint64_t now_ns)
+{
+    struct avicemu_mock_host *host = cpu->vm->host;
+    uint64_t progress = atomic_load(&cpu->progress);
+    int32_t outstanding = atomic_load(&cpu->outstanding);
+
+    if (progress != cpu->seen_progress || outstanding <= 0) {
+        cpu->seen_progress = progress;
+        cpu->seen_ns = now_ns;
+        return false;
+    }
+    if (now_ns - cpu->seen_ns < host->scenario.watchdog_ns) {
+        return false;
+    }
+    ae_host_fail(host,
+                 "%s vCPU %u: no progress for %llu ms: waits for %d things, "
+                 "%s, %llu kicks, %llu wakes",
+                 cpu->vm->config->name, cpu->index,
+                 (unsigned long long)((now_ns - cpu->seen_ns) / 1000000u),
+                 outstanding,
+                 atomic_load(&cpu->asleep) ? "asleep" : "awake",
+                 (unsigned long long)atomic_load(&cpu->kicks),
+                 (unsigned long long)atomic_load(&cpu->wakes));
+    return true;
+}
+
+bool
+ae_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns)
+{
+    bool stalled = false;
+
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        for (uint32_t c = 0; c < host->vms[i]->nr_cpus; c++) {
+            stalled |= cpu_stalled(host->vms[i]->cpus[c], now_ns);
+        }
+    }
+    return stalled;
+}
+
+/* ---- making one --------------------------------------------------------- */
+
+static int
+objects_create(struct avicemu_mock_host *host)
+{
+    const struct avicemu_mock_scenario *s = &host->scenario;
+    int rc = avicemu_host_create(NULL, &host->host);
+
+    host->vms = calloc(s->nr_vms, sizeof(*host->vms));
+    host->devices = calloc(s->nr_devices + 1u, sizeof(*host->devices));
+    if (rc != 0 || host->vms == NULL || host->devices == NULL ||
+        !ae_pcpu_pool_init(&host->pool, s->nr_pcpus)) {
+        return rc != 0 ? rc : -ENOMEM;
+    }
+    if (s->clock == AVICEMU_MOCK_CLOCK_VIRTUAL) {
+        host->sim = ae_virtual_create(host);
+        if (host->sim == NULL) {
+            return -ENOMEM;
+        }
+    }
+    for (uint32_t i = 0; i < s->nr_vms && rc == 0; i++) {
+        rc = ae_vm_create(host, i, &host->vms[i]);
+        host->nr_vms += rc == 0;
+    }
+    for (uint32_t i = 0; i < s->nr_devices && rc == 0; i++) {
+        rc = ae_device_create(host->vms[s->devices[i].vm], &s->devices[i],
+                              &host->devices[i]);
+        host->nr_devices += rc == 0;
+    }
+    return rc;
+}
+
+int
+avicemu_mock_host_create(const struct avicemu_mock_scenario *scenario,
+                         const struct avicemu_mock_options *options,
+                         struct avicemu_mock_host **ret)
+{
+    struct avicemu_mock_host *host;
+    int rc;
+
+    if (ret == NULL || avicemu_mock_scenario_check(scenario, NULL, 0) != 0 ||
+        (options != NULL && options->size != sizeof(*options))) {
+        return -EINVAL;
+    }
+    host = calloc(1, sizeof(*host));
+    if (host == NULL) {
+        return -ENOMEM;
+    }
+    host->scenario = *scenario;
+    if (options != NULL) {
+        host->options = *options;
+    }
+    host->trace_hash = FNV_OFFSET;
+    (void)sem_init(&host->alarm, 0, 0);
+    (void)pthread_mutex_init(&host->lock, NULL);
+    (void)pthread_cond_init(&host->parked, NULL);
+    rc = objects_create(host);
+    if (rc != 0) {
+        avicemu_mock_host_destroy(host);
+        return rc;
+    }
+    *ret = host;
+    return 0;
+}
+
+int
+avicemu_mock_host_run(struct avicemu_mock_host *host,
+                      struct avicemu_mock_report **ret)
+{
+    struct avicemu_mock_report *report;
+    uint64_t elapsed;
+    int rc;
+
+    if (host->ran) {
+        return -EBUSY;
+    }
+    host->ran = true;
+    rc = host->sim != NULL ? ae_virtual_run(host) : ae_wall_run(host);
+    elapsed = ae_host_now(host);
+    if (rc != 0) {
+        return rc;
+    }
+    report = ae_books_close(host);
+    if (report == NULL) {
+        return -ENOMEM;
+    }
+    report->elapsed_ns = elapsed;
+    *ret = report;
+    return 0;
+}
+
+/* Two async-signal-safe things, in this order: who is woken sees the count. */
+void
+avicemu_mock_host_interrupt(struct avicemu_mock_host *host)
+{
+    (void)atomic_fetch_add(&host->interrupts, 1);
+    (void)sem_post(&host->alarm);
+}
+
+void
+avicemu_mock_host_destroy(struct avicemu_mock_host *host)
+{
+    if (host == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < host->nr_devices; i++) {
+        ae_device_destroy(host->devices[i]);
+    }
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        ae_vm_destroy(host->vms[i]);
+    }
+    free(host->devices);
+    free(host->vms);
+    ae_virtual_destroy(host->sim);
+    (void)avicemu_host_destroy(host->host);
+    ae_pcpu_pool_fini(&host->pool);
+    for (unsigned i = 0; i < AE_MAX_FAILURES; i++) {
+        free(host->failures[i]);
+    }
+    (void)pthread_cond_destroy(&host->parked);
+    (void)pthread_mutex_destroy(&host->lock);
+    (void)sem_destroy(&host->alarm);
+    free(host);
+}

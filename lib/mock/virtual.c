@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The virtual clock: one thread, a heap of events, and time that jumps from
+ * one to the next. Same scenario, same seed, same run, bit for bit.
+ *
+ *   STEP pcpu      its vCPU does one turn; what it costs is when its next one
+ *                  is due: a part at random, and more where it came out
+ *   DEVICE n       a poll
+ *   DEADLINE vcpu  a blocked vCPU's timer
+ *   DRAIN          the duration is over
+ *
+ * pCPUs run side by side in virtual time. vCPUs that could run and have none
+ * queue, first come, first served; a slice that ends hands the pCPU over, and
+ * so does a guest that spins. Where the wall clock's vCPU thread waits in
+ * avicemu_vcpu_halt(), this one calls block_begin and goes on to the next
+ * event; wake, or the deadline, calls for block_end.
+ *
+ * An empty heap is the end: nothing will ever happen again. Whoever still
+ * expects something then has lost it.
+ */
+
+#include "virtual.h"
+
+#include "random.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define STEP_NS 200u
+#define STEP_JITTER_NS 64u
+#define EXIT_NS 1000u
+#define WATCH_NS 1000000u /* how often the watchdog looks */
+
+enum event {
+    EVENT_STEP,
+    EVENT_DEVICE,
+    EVENT_DEADLINE,
+    EVENT_DRAIN,
+};
+
+struct sim_pcpu {
+    struct avicemu_mock_cpu *cpu; /* NULL: idle */
+    uint64_t slice_end_ns;
+    uint64_t exits_seen;
+};
+
+struct ae_virtual {
+    struct avicemu_mock_host *host;
+    struct ae_heap heap;
+    struct sim_pcpu *pcpus;
+    struct avicemu_mock_cpu *first, **last; /* runnable, without a pCPU */
+    uint64_t random;
+    uint64_t watch_ns, told_ns;
+    bool out_of_memory;
+};
+
+static void
+event_put(struct ae_virtual *sim, enum event kind, uint32_t index,
+          uint64_t word, uint64_t when_ns)
+{
+    struct ae_heap_item item = {
+        .when_ns = when_ns, .kind = kind, .index = index, .word = word
+    };
+
+    if (!ae_heap_put(&sim->heap, item)) {
+        sim->out_of_memory = true;
+    }
+}
+
+/* ---- the run queue ------------------------------------------------------ */
+
+static void
+queue_append(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
+{
+    cpu->sim_queued = true;
+    cpu->sim_next = NULL;
+    *sim->last = cpu;
+    sim->last = &cpu->sim_next;
+}
+
+static struct avicemu_mock_cpu *
+queue_first(struct ae_virtual *sim)
+{
+    struct avicemu_mock_cpu *cpu = sim->first;
+
+    if (cpu != NULL) {
+        sim->first = cpu->sim_next;
+        if (sim->first == NULL) {
+            sim->last = &sim->first;
+        }
+        cpu->sim_queued = false;
+    }
+    return cpu;
+}
+
+/* Give pCPU p, which is free, to the first in the queue. */
+static void
+pcpu_give(struct ae_virtual *sim, uint32_t p)
+{
+    struct sim_pcpu *pcpu = &sim->pcpus[p];
+    struct avicemu_mock_cpu *cpu = queue_first(sim);
+
+    pcpu->cpu = cpu;
+    if (cpu == NULL) {
+        return;
+    }
+    if (cpu->sim_blocked) {
+        cpu->sim_blocked = false;
+        atomic_store(&cpu->asleep, 0);
+        (void)avicemu_vcpu_block_end(cpu->vcpu);
+    }
+    ae_cpu_place(cpu, &sim->host->pool.pcpus[p]);
+    pcpu->slice_end_ns = sim->host->now_ns + sim->host->scenario.slice_ns;
+    pcpu->exits_seen = cpu->nr_exits;
+    event_put(sim, EVENT_STEP, p, 0, sim->host->now_ns);
+}
+
+static void
+cpu_runnable(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
+{
+    queue_append(sim, cpu);
+    for (uint32_t p = 0; p < sim->host->scenario.nr_pcpus; p++) {
+        if (sim->pcpus[p].cpu == NULL) {
+            pcpu_give(sim, p);
+            return;
+        }
+    }
+}
+
+void
+ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
+{
+    if (cpu->sim_blocked && !cpu->sim_queued) {
+        ae_host_trace(sim->host, cpu->vm->first_who + cpu->index,
+                      AE_TRACE_WAKE, 0);
+        cpu_runnable(sim, cpu);
+    }
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+void
+ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
+                  uint64_t when_ns)
+{
+    uint32_t index = 0;
+
+    if (when_ns >= device->sim_due) {
+        return; /* an earlier poll is set, and will look */
+    }
+    while (sim->host->devices[index] != device) {
+        index++;
+    }
+    device->sim_due = when_ns;
+    event_put(sim, EVENT_DEVICE, index, when_ns, when_ns);
+}
+
+static void
+device_event(struct ae_virtual *sim, const struct ae_heap_item *item)
+{
+    struct ae_device *device = sim->host->devices[item->index];
+    uint64_t next;
+
+    if (device->sim_due != item->word) {
+        return; /* an earlier one took its place */
+    }
+    device->sim_due = UINT64_MAX;
+    next = ae_device_poll(device, sim->host->now_ns);
+    if (next != UINT64_MAX) {
+        ae_virtual_device(sim, device, next);
+    }
+}
+
+/* A CPU by its number in the trace. */
+static struct avicemu_mock_cpu *
+cpu_of(struct ae_virtual *sim, uint32_t who)
+{
+    struct avicemu_mock_vm *vm = sim->host->vms[who / AVICEMU_MOCK_MAX_VCPUS];
+
+    return vm->cpus[who % AVICEMU_MOCK_MAX_VCPUS];
+}
+
+static void
+deadline_event(struct ae_virtual *sim, const struct ae_heap_item *item)
+{
+    struct avicemu_mock_cpu *cpu = cpu_of(sim, item->index);
+
+    if (cpu->sim_deadline == item->word) {
+        cpu->sim_deadline = UINT64_MAX;
+    }
+    if (cpu->sim_blocked && !cpu->sim_queued) {
+        (void)avicemu_vcpu_expire(cpu->vcpu); /* wakes, if it is due */
+    }
+}
+
+/* Take the vCPU, which is outside, off its pCPU. */
+static void
+pcpu_free(struct ae_virtual *sim, uint32_t p)
+{
+    ae_cpu_place(sim->pcpus[p].cpu, NULL);
+    sim->pcpus[p].cpu = NULL;
+}
+
+/* The vCPU has nothing to run for. False: it has, after all. */
+static bool
+cpu_block(struct ae_virtual *sim, uint32_t p)
+{
+    struct avicemu_mock_cpu *cpu = sim->pcpus[p].cpu;
+    uint64_t deadline;
+
+    if (avicemu_vcpu_block_begin(cpu->vcpu) == AVICEMU_SLEEP_NO) {
+        return false;
+    }
+    pcpu_free(sim, p);
+    cpu->sim_blocked = true;
+    atomic_store(&cpu->asleep, 1);
+    deadline = avicemu_vcpu_deadline(cpu->vcpu);
+    if (deadline != UINT64_MAX && deadline != cpu->sim_deadline) {
+        cpu->sim_deadline = deadline;
+        event_put(sim, EVENT_DEADLINE, cpu->vm->first_who + cpu->index,
+                  deadline, deadline);
+    }
+    return true;
+}
+
+static void
+step_event(struct ae_virtual *sim, uint32_t p)
+{
+    struct sim_pcpu *pcpu = &sim->pcpus[p];
+    struct avicemu_mock_cpu *cpu = pcpu->cpu;
+    enum ae_turn turn = ae_cpu_turn(cpu);
+    uint64_t cost = STEP_NS + ae_random_next(&sim->random) % STEP_JITTER_NS +
+                    (cpu->nr_exits - pcpu->exits_seen) * EXIT_NS;
+    bool slice_over = turn == AE_TURN_PAUSE ||
+                      sim->host->now_ns + cost >= pcpu->slice_end_ns;
+
+    pcpu->exits_seen = cpu->nr_exits;
+    if (turn == AE_TURN_SLEEP && cpu_block(sim, p)) {
+        pcpu_give(sim, p);
+    } else if (slice_over && sim->first != NULL) {
+        ae_cpu_leave(cpu);
+        pcpu_free(sim, p);
+        queue_append(sim, cpu);
+        pcpu_give(sim, p);
+    } else {
+        event_put(sim, EVENT_STEP, p, 0, sim->host->now_ns + cost);
+    }
+}
+
+static void
+event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
+{
+    switch ((enum event)item->kind) {
+    case EVENT_STEP:
+        step_event(sim, item->index);
+        break;
+    case EVENT_DEVICE:
+        device_event(sim, item);
+        break;
+    case EVENT_DEADLINE:
+        deadline_event(sim, item);
+        break;
+    case EVENT_DRAIN:
+        ae_host_drain(sim->host);
+        break;
+    }
+}
+
+/* ---- the run ------------------------------------------------------------ */
+
+/* Look up from time to time. False: stop here. */
+static bool
+watch(struct ae_virtual *sim)
+{
+    struct avicemu_mock_host *host = sim->host;
+    const struct avicemu_mock_options *options = &host->options;
+    uint32_t interrupts = atomic_load(&host->interrupts);
+
+    if (interrupts > 0) {
+        ae_host_drain(host);
+    }
+    if (sim->out_of_memory || interrupts > 1) {
+        return false;
+    }
+    if (host->now_ns < sim->watch_ns) {
+        return true;
+    }
+    sim->watch_ns = host->now_ns + WATCH_NS;
+    if (options->progress != NULL &&
+        host->now_ns - sim->told_ns >= host->scenario.duration_ns / 20) {
+        sim->told_ns = host->now_ns;
+        options->progress(options->opaque, host->now_ns,
+                          host->scenario.duration_ns);
+    }
+    return !ae_host_stalled(host, host->now_ns);
+}
+
+/* Nothing will happen any more: who sleeps on work, or still expects it? */
+static void
+end_check(struct avicemu_mock_cpu *cpu, bool ran_out)
+{
+    struct avicemu_mock_host *host = cpu->vm->host;
+    int32_t outstanding = atomic_load(&cpu->outstanding);
+
+    if (cpu->sim_blocked && !cpu->sim_queued &&
+        avicemu_vcpu_runnable(cpu->vcpu)) {
+        ae_host_fail(host,
+                     "%s vCPU %u: lost wake-up: it sleeps on work (%llu "
+                     "wakes so far)",
+                     cpu->vm->config->name, cpu->index,
+                     (unsigned long long)cpu->wakes);
+    }
+    if (ran_out && outstanding > 0) {
+        ae_host_fail(host,
+                     "%s vCPU %u: waits for %d things that will never "
+                     "happen",
+                     cpu->vm->config->name, cpu->index, outstanding);
+    }
+}
+
+static void
+cpus_end(struct ae_virtual *sim, bool ran_out)
+{
+    for (uint32_t v = 0; v < sim->host->nr_vms; v++) {
+        struct avicemu_mock_vm *vm = sim->host->vms[v];
+
+        for (uint32_t c = 0; c < vm->nr_cpus; c++) {
+            struct avicemu_mock_cpu *cpu = vm->cpus[c];
+
+            end_check(cpu, ran_out);
+            ae_cpu_leave(cpu);
+            if (cpu->sim_blocked) {
+                (void)avicemu_vcpu_block_end(cpu->vcpu);
+                cpu->sim_blocked = false;
+            }
+        }
+    }
+}
+
+int
+ae_virtual_run(struct avicemu_mock_host *host)
+{
+    struct ae_virtual *sim = host->sim;
+    struct ae_heap_item item;
+    bool ran_out = false;
+
+    avicemu_thread_attach();
+    event_put(sim, EVENT_DRAIN, 0, 0, host->scenario.duration_ns);
+    for (uint32_t v = 0; v < host->nr_vms; v++) {
+        for (uint32_t c = 0; c < host->vms[v]->nr_cpus; c++) {
+            cpu_runnable(sim, host->vms[v]->cpus[c]);
+        }
+    }
+    while (watch(sim)) {
+        if (ae_host_quiet(host) || !ae_heap_get(&sim->heap, &item)) {
+            ran_out = true;
+            break;
+        }
+        host->now_ns = item.when_ns;
+        event_happens(sim, &item);
+    }
+    cpus_end(sim, ran_out);
+    return sim->out_of_memory ? -ENOMEM : 0;
+}
+
+struct ae_virtual *
+ae_virtual_create(struct avicemu_mock_host *host)
+{
+    struct ae_virtual *sim = calloc(1, sizeof(*sim));
+
+    if (sim == NULL) {
+        return NULL;
+    }
+    sim->host = host;
+    sim->last = &sim->first;
+    sim->random = ae_random_start(host->scenario.seed, 0);
+    sim->pcpus = calloc(host->scenario.nr_pcpus, sizeof(*sim->pcpus));
+    if (sim->pcpus == NULL) {
+        free(sim);
+        return NULL;
+    }
+    return sim;
+}
+
+void
+ae_virtual_destroy(struct ae_virtual *sim)
+{
+    if (sim != NULL) {
+        ae_heap_fini(&sim->heap);
+        free(sim->pcpus);
+        free(sim);
+    }
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The wall clock: a thread per vCPU and per device, and the caller's thread
+ * that watches them.
+ *
+ * The end, in stages (host.h): drain the guests until all is quiet; end the
+ * devices; park the vCPUs, of which those that sleep stay asleep; once nobody
+ * runs, wake those and see whether one of them slept on work. Nothing here
+ * waits for time to pass but the watch itself, whose period is only how often
+ * it looks.
+ *
+ * nr_awake counts vCPU threads that are not in ops->block. A wake that is
+ * under way is no gap: its sleeper's flag is set by the time that its poster
+ * has parked, and the sleeper looks at the flag first.
+ */
+
+#include "cpu.h"
+#include "device.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000u
+#define WATCH_NS 20000000u
+
+/* ---- a vCPU's thread ---------------------------------------------------- */
+
+static bool
+stopping(const struct avicemu_mock_host *host)
+{
+    return atomic_load(&host->stop) != AE_STOP_NO;
+}
+
+/* Run guest code on one token until it is given back. True: sleep now. */
+static bool
+run_slice(struct avicemu_mock_cpu *cpu)
+{
+    struct avicemu_mock_host *host = cpu->vm->host;
+    uint64_t end = ae_host_now(host) + host->scenario.slice_ns;
+    enum ae_turn turn = AE_TURN_RUN;
+
+    while (turn != AE_TURN_SLEEP && !stopping(host)) {
+        turn = ae_cpu_turn(cpu);
+        if (turn != AE_TURN_SLEEP && ae_pcpu_wanted(&host->pool) &&
+            (turn == AE_TURN_PAUSE || ae_host_now(host) >= end)) {
+            break;
+        }
+    }
+    ae_cpu_leave(cpu);
+    return turn == AE_TURN_SLEEP;
+}
+
+static void
+awake_less(struct avicemu_mock_host *host)
+{
+    (void)pthread_mutex_lock(&host->lock);
+    if (--host->nr_awake == 0) {
+        (void)pthread_cond_signal(&host->parked);
+    }
+    (void)pthread_mutex_unlock(&host->lock);
+}
+
+static void *
+cpu_thread(void *arg)
+{
+    struct avicemu_mock_cpu *cpu = arg;
+    struct avicemu_mock_host *host = cpu->vm->host;
+
+    avicemu_thread_attach();
+    while (!stopping(host)) {
+        struct ae_pcpu *pcpu = ae_pcpu_acquire(&host->pool, &cpu->waiter);
+        bool sleep;
+        int rc;
+
+        if (pcpu == NULL) {
+            break;
+        }
+        ae_cpu_place(cpu, pcpu);
+        sleep = run_slice(cpu);
+        ae_cpu_place(cpu, NULL);
+        ae_pcpu_release(&host->pool, pcpu);
+        rc = sleep ? avicemu_vcpu_halt(cpu->vcpu) : 0;
+        if (rc != 0) {
+            ae_host_fail(host, "%s vCPU %u: avicemu_vcpu_halt returned %d",
+                         cpu->vm->config->name, cpu->index, rc);
+            break;
+        }
+    }
+    awake_less(host);
+    return NULL;
+}
+
+/* ---- starting and stopping ---------------------------------------------- */
+
+struct threads {
+    uint32_t nr_devices;
+    uint32_t nr_cpus;
+    struct avicemu_mock_cpu *cpus[AVICEMU_MOCK_MAX_VMS *
+                                  AVICEMU_MOCK_MAX_VCPUS];
+};
+
+static int
+cpus_start(struct avicemu_mock_host *host, struct threads *threads)
+{
+    for (uint32_t v = 0; v < host->nr_vms; v++) {
+        for (uint32_t c = 0; c < host->vms[v]->nr_cpus; c++) {
+            struct avicemu_mock_cpu *cpu = host->vms[v]->cpus[c];
+
+            (void)pthread_mutex_lock(&host->lock);
+            host->nr_awake++;
+            (void)pthread_mutex_unlock(&host->lock);
+            if (pthread_create(&cpu->thread, NULL, cpu_thread, cpu) != 0) {
+                awake_less(host);
+                return -EAGAIN;
+            }
+            threads->cpus[threads->nr_cpus++] = cpu;
+        }
+    }
+    return 0;
+}
+
+static int
+threads_start(struct avicemu_mock_host *host, struct threads *threads)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; i < host->nr_devices && rc == 0; i++) {
+        rc = ae_device_start(host->devices[i]);
+        threads->nr_devices += rc == 0;
+    }
+    return rc == 0 ? cpus_start(host, threads) : rc;
+}
+
+static void
+threads_stop(struct avicemu_mock_host *host, struct threads *threads)
+{
+    for (uint32_t i = 0; i < threads->nr_devices; i++) {
+        ae_device_stop(host->devices[i]);
+    }
+    atomic_store(&host->stop, AE_STOP_PARK);
+    ae_pcpu_close(&host->pool);
+    (void)pthread_mutex_lock(&host->lock);
+    while (host->nr_awake != 0) {
+        (void)pthread_cond_wait(&host->parked, &host->lock);
+    }
+    (void)pthread_mutex_unlock(&host->lock);
+    atomic_store(&host->stop, AE_STOP_LEAVE);
+    for (uint32_t i = 0; i < threads->nr_cpus; i++) {
+        struct avicemu_mock_cpu *cpu = threads->cpus[i];
+
+        (void)pthread_mutex_lock(&cpu->sleep_lock);
+        (void)pthread_cond_signal(&cpu->sleep_cond);
+        (void)pthread_mutex_unlock(&cpu->sleep_lock);
+        (void)pthread_join(cpu->thread, NULL);
+    }
+}
+
+/* ---- watching ----------------------------------------------------------- */
+
+/* Until the next look, or an interrupt. */
+static void
+watch_wait(struct avicemu_mock_host *host)
+{
+    struct timespec until;
+
+    /* sem_timedwait counts by the realtime clock; a jump of it makes one look
+     * early or late, no more. */
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += WATCH_NS;
+    until.tv_sec += until.tv_nsec / (long)NS_PER_S;
+    until.tv_nsec %= (long)NS_PER_S;
+    (void)sem_timedwait(&host->alarm, &until);
+}
+
+/* Every VM has done its operations: no need to wait for the duration. */
+static bool
+all_drain(struct avicemu_mock_host *host)
+{
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        if (atomic_load(&host->vms[i]->phase) == AE_PHASE_RUN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+watch(struct avicemu_mock_host *host)
+{
+    const struct avicemu_mock_options *options = &host->options;
+    uint32_t quiet = 0;
+
+    for (;;) {
+        uint64_t now = ae_host_now(host);
+        uint32_t interrupts = atomic_load(&host->interrupts);
+
+        if (now >= host->scenario.duration_ns || interrupts > 0) {
+            ae_host_drain(host);
+        }
+        /* Twice in a row: between two CPUs a message may be under way that
+         * the first look saw at neither. */
+        quiet = all_drain(host) && ae_host_quiet(host) ? quiet + 1 : 0;
+        if (quiet == 2 || interrupts > 1 || ae_host_stalled(host, now)) {
+            return;
+        }
+        if (options->progress != NULL) {
+            options->progress(options->opaque, now,
+                              host->scenario.duration_ns);
+        }
+        watch_wait(host);
+    }
+}
+
+int
+ae_wall_run(struct avicemu_mock_host *host)
+{
+    struct threads *threads = calloc(1, sizeof(*threads));
+    int rc;
+
+    if (threads == NULL) {
+        return -ENOMEM;
+    }
+    host->start_ns = 0;
+    host->start_ns = ae_host_now(host);
+    rc = threads_start(host, threads);
+    if (rc == 0) {
+        watch(host);
+    }
+    threads_stop(host, threads);
+    free(threads);
+    return rc;
+}
