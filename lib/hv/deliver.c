@@ -142,72 +142,64 @@ ae_deliver_local_call(struct avicemu_vcpu *vcpu)
     ae_call(vcpu, call_claim(vcpu, AE_LEVEL_EXTINT - 1));
 }
 
+static enum avicemu_post
+sipi_next(const struct avicemu_vcpu *vcpu, uint8_t vector, uint32_t old,
+          uint32_t *next)
+{
+    bool again = (old & AE_EV_SIPI) != 0;
+
+    if ((old & (AE_EV_WFS | AE_EV_INIT)) == 0) {
+        return AVICEMU_POST_DROPPED;
+    }
+    if (!again || vcpu->vm->model.traits->last_sipi_wins) {
+        *next = (old & ~AE_EV_SIPI_VECTOR) | AE_EV_SIPI |
+                (uint32_t)vector << AE_EV_SIPI_SHIFT;
+    }
+    return again ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
+}
+
 /* What the event word becomes when an event of this mode arrives. */
 static enum avicemu_post
 event_next(const struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
            uint8_t vector, uint32_t old, uint32_t *next)
 {
-    uint32_t bit = 0;
+    uint32_t bit;
 
     *next = old;
-    switch (mode) {
-    case AVICEMU_DELIVERY_NMI:
+    if (mode == AVICEMU_DELIVERY_SIPI) {
+        return sipi_next(vcpu, vector, old, next);
+    }
+    if (mode == AVICEMU_DELIVERY_NMI) {
         /* One can be in service while another is latched: two deep. */
         if ((old & AE_EV_NMI_MASK) == 2) {
             return AVICEMU_POST_MERGED;
         }
         *next = old + 1;
         return AVICEMU_POST_NEW;
-    case AVICEMU_DELIVERY_SIPI:
-        if ((old & (AE_EV_WFS | AE_EV_INIT)) == 0) {
-            return AVICEMU_POST_DROPPED;
-        }
-        if ((old & AE_EV_SIPI) != 0 &&
-            !vcpu->vm->model.traits->last_sipi_wins) {
-            return AVICEMU_POST_MERGED;
-        }
-        *next = (old & ~AE_EV_SIPI_VECTOR) | AE_EV_SIPI |
-                (uint32_t)vector << AE_EV_SIPI_SHIFT;
-        return (old & AE_EV_SIPI) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
-    case AVICEMU_DELIVERY_INIT:
-        /* An INIT kills a SIPI that was not taken yet. */
-        *next = (old | AE_EV_INIT) & ~(AE_EV_SIPI | AE_EV_SIPI_VECTOR);
-        return (old & AE_EV_INIT) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
-    case AVICEMU_DELIVERY_SMI:
+    }
+    if (mode == AVICEMU_DELIVERY_INIT) {
+        /* It kills a SIPI that was not taken yet. */
+        bit = AE_EV_INIT;
+        *next = old & ~(AE_EV_SIPI | AE_EV_SIPI_VECTOR);
+    } else if (mode == AVICEMU_DELIVERY_SMI) {
         bit = AE_EV_SMI;
-        break;
-    case AVICEMU_DELIVERY_EXTINT:
+    } else if (mode == AVICEMU_DELIVERY_EXTINT) {
         bit = AE_EV_EXTINT;
-        break;
-    case AVICEMU_DELIVERY_FIXED:
-    case AVICEMU_DELIVERY_LOWEST:
-    case AVICEMU_DELIVERY_REMOTE_READ:
-    default:
+    } else {
         return AVICEMU_POST_DROPPED;
     }
-    *next = old | bit;
+    *next |= bit;
     return (old & bit) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
 }
 
-static unsigned
-event_level(enum avicemu_delivery mode)
-{
-    switch (mode) {
-    case AVICEMU_DELIVERY_NMI:
-        return AE_LEVEL_NMI;
-    case AVICEMU_DELIVERY_SMI:
-        return AE_LEVEL_SMI;
-    case AVICEMU_DELIVERY_INIT:
-    case AVICEMU_DELIVERY_SIPI:
-        return AE_LEVEL_INIT;
-    case AVICEMU_DELIVERY_EXTINT:
-    case AVICEMU_DELIVERY_FIXED:
-    case AVICEMU_DELIVERY_LOWEST:
-    case AVICEMU_DELIVERY_REMOTE_READ:
-    default:
-        return AE_LEVEL_EXTINT;
-    }
-}
+/* Of NMI, SMI, INIT, SIPI and EXTINT; by enum avicemu_delivery. */
+static const uint8_t event_levels[8] = {
+    [AVICEMU_DELIVERY_SMI] = AE_LEVEL_SMI,
+    [AVICEMU_DELIVERY_NMI] = AE_LEVEL_NMI,
+    [AVICEMU_DELIVERY_INIT] = AE_LEVEL_INIT,
+    [AVICEMU_DELIVERY_SIPI] = AE_LEVEL_INIT,
+    [AVICEMU_DELIVERY_EXTINT] = AE_LEVEL_EXTINT,
+};
 
 enum avicemu_post
 ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
@@ -231,8 +223,7 @@ ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
     } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
     AE_STEP(event_a);
     if (result == AVICEMU_POST_NEW) {
-        /* Above the threshold of a halt with IF = 0 stands NMI, not ExtINT. */
-        *call = call_claim(vcpu, event_level(mode));
+        *call = call_claim(vcpu, event_levels[mode]);
     }
     return result;
 }

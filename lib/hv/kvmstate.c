@@ -64,33 +64,14 @@ import_mask(const struct ae_lapic *l, uint32_t offset)
     if (offset > LAPIC_ISR && offset < LAPIC_ESR) {
         return 0xffffffffu;
     }
-    switch ((enum ae_reg_handler)rule->handler) {
-    case AE_REG_ID:
-        return AE_MASK(ID_XAPIC);
-    case AE_REG_ESR:
-        return 0xff;
-    case AE_REG_LVT_LINT:
-        return rule->sticks | AE_MASK(LVT_RIR);
-    case AE_REG_PLAIN:
-    case AE_REG_TPR:
-    case AE_REG_APR:
-    case AE_REG_PPR:
-    case AE_REG_EOI:
-    case AE_REG_LDR:
-    case AE_REG_DFR:
-    case AE_REG_SVR:
-    case AE_REG_LVT:
-    case AE_REG_LVT_TIMER:
-    case AE_REG_ICR_LOW:
-    case AE_REG_TMICT:
-    case AE_REG_TMCCT:
-    case AE_REG_TDCR:
-    case AE_REG_SELF_IPI:
-    case AE_REG_SEOI:
-    case AE_REG_IER:
-    default:
-        return rule->sticks;
+    if (rule->handler == AE_REG_ID) {
+        return AE_MASK(ID_XAPIC); /* read-only for a guest, not for a host */
     }
+    if (rule->handler == AE_REG_ESR) {
+        return 0xff;
+    }
+    return rule->handler == AE_REG_LVT_LINT ? rule->sticks | AE_MASK(LVT_RIR)
+                                            : rule->sticks;
 }
 
 static void

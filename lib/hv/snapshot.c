@@ -175,36 +175,13 @@ register_possible(const struct ae_lapic *l, uint32_t slot, uint32_t value)
     const struct ae_lapic_rule *rule = &l->model->rules[slot];
     uint32_t can = rule->sticks | rule->reset;
 
-    switch ((enum ae_reg_handler)rule->handler) {
-    case AE_REG_LVT:
-    case AE_REG_LVT_TIMER:
-        can |= AE_MASK(LVT_MASK);
-        break;
-    case AE_REG_LVT_LINT:
-        can |= AE_MASK(LVT_MASK) | AE_MASK(LVT_RIR);
-        break;
-    case AE_REG_ESR:
-        can = 0xff;
-        break;
-    case AE_REG_DFR:
+    if (rule->handler == AE_REG_DFR) {
         return (value & 0x0fffffffu) == 0x0fffffffu;
-    case AE_REG_PLAIN:
-    case AE_REG_ID:
-    case AE_REG_TPR:
-    case AE_REG_APR:
-    case AE_REG_PPR:
-    case AE_REG_EOI:
-    case AE_REG_LDR:
-    case AE_REG_SVR:
-    case AE_REG_ICR_LOW:
-    case AE_REG_TMICT:
-    case AE_REG_TMCCT:
-    case AE_REG_TDCR:
-    case AE_REG_SELF_IPI:
-    case AE_REG_SEOI:
-    case AE_REG_IER:
-    default:
-        break;
+    }
+    if (rule->handler == AE_REG_ESR) {
+        can = 0xff;
+    } else if (rule->handler == AE_REG_LVT_LINT) {
+        can |= AE_MASK(LVT_RIR);
     }
     return (value & ~can) == 0;
 }

@@ -160,8 +160,8 @@ ae_lapic_set_tpr(struct ae_lapic *l, uint32_t value);
 /* ---- interrupts --------------------------------------------------------- */
 
 /* Offer a fixed interrupt. Any thread. *why: enum avicemu_drop if DROPPED;
- * then an illegal vector has set its error bit, and AE_EVENT_ERROR is due if
- * it returns true in *error. */
+ * then an illegal vector has set its error bit, and *error says whether the
+ * owner must raise LVT error for it. */
 enum avicemu_post
 ae_lapic_accept(struct ae_lapic *l, uint8_t vector,
                 enum avicemu_trigger trigger, enum avicemu_drop *why,

@@ -43,8 +43,7 @@ ipi_illegal(struct ae_lapic *l, bool self, struct ae_lapic_effects *fx)
 static bool
 ipi_mode_ok(const struct ae_lapic *l, const struct ae_message *m)
 {
-    switch ((enum avicemu_delivery)m->mode) {
-    case AVICEMU_DELIVERY_LOWEST:
+    if (m->mode == AVICEMU_DELIVERY_LOWEST) {
         if (m->shorthand == AE_DSH_SELF ||
             !l->model->traits->lowest_flat_only) {
             return true;
@@ -53,18 +52,11 @@ ipi_mode_ok(const struct ae_lapic *l, const struct ae_message *m)
         return m->logical && m->format == AE_FORMAT_XAPIC &&
                m->shorthand == AE_DSH_NONE &&
                AE_GET(ae_vapic_read(l->page, LAPIC_DFR), DFR_MODEL) == 0xf;
-    case AVICEMU_DELIVERY_EXTINT:
-        return l->model->traits->extint_ipi && m->format == AE_FORMAT_XAPIC;
-    case AVICEMU_DELIVERY_REMOTE_READ:
-        return false;
-    case AVICEMU_DELIVERY_FIXED:
-    case AVICEMU_DELIVERY_SMI:
-    case AVICEMU_DELIVERY_NMI:
-    case AVICEMU_DELIVERY_INIT:
-    case AVICEMU_DELIVERY_SIPI:
-    default:
-        return true;
     }
+    if (m->mode == AVICEMU_DELIVERY_EXTINT) {
+        return l->model->traits->extint_ipi && m->format == AE_FORMAT_XAPIC;
+    }
+    return m->mode != AVICEMU_DELIVERY_REMOTE_READ;
 }
 
 static void
@@ -415,32 +407,13 @@ tmcct_read(const struct ae_lapic *l, uint64_t now)
 uint32_t
 ae_lapic_peek(const struct ae_lapic *l, uint32_t slot, uint64_t now)
 {
-    switch ((enum ae_reg_handler)l->model->rules[slot].handler) {
-    case AE_REG_APR:
+    uint8_t handler = l->model->rules[slot].handler;
+
+    if (handler == AE_REG_APR) {
         return apr_read(l);
-    case AE_REG_TMCCT:
-        return tmcct_read(l, now);
-    case AE_REG_PLAIN:
-    case AE_REG_ID:
-    case AE_REG_TPR:
-    case AE_REG_PPR:
-    case AE_REG_EOI:
-    case AE_REG_LDR:
-    case AE_REG_DFR:
-    case AE_REG_SVR:
-    case AE_REG_ESR:
-    case AE_REG_LVT:
-    case AE_REG_LVT_TIMER:
-    case AE_REG_LVT_LINT:
-    case AE_REG_ICR_LOW:
-    case AE_REG_TMICT:
-    case AE_REG_TDCR:
-    case AE_REG_SELF_IPI:
-    case AE_REG_SEOI:
-    case AE_REG_IER:
-    default:
-        return ae_vapic_read(l->page, slot << 4);
     }
+    return handler == AE_REG_TMCCT ? tmcct_read(l, now)
+                                   : ae_vapic_read(l->page, slot << 4);
 }
 
 static uint32_t
@@ -456,31 +429,11 @@ register_read(struct ae_lapic *l, uint32_t slot, uint64_t now,
 bool
 ae_lapic_needs_time(const struct ae_lapic_model *m, uint32_t slot)
 {
-    switch ((enum ae_reg_handler)m->rules[slot].handler) {
-    case AE_REG_SVR:
-    case AE_REG_LVT_TIMER:
-    case AE_REG_TMICT:
-    case AE_REG_TMCCT:
-    case AE_REG_TDCR:
-        return true;
-    case AE_REG_PLAIN:
-    case AE_REG_ID:
-    case AE_REG_TPR:
-    case AE_REG_APR:
-    case AE_REG_PPR:
-    case AE_REG_EOI:
-    case AE_REG_LDR:
-    case AE_REG_DFR:
-    case AE_REG_ESR:
-    case AE_REG_LVT:
-    case AE_REG_LVT_LINT:
-    case AE_REG_ICR_LOW:
-    case AE_REG_SELF_IPI:
-    case AE_REG_SEOI:
-    case AE_REG_IER:
-    default:
-        return false;
-    }
+    uint8_t handler = m->rules[slot].handler;
+
+    return handler == AE_REG_SVR || handler == AE_REG_LVT_TIMER ||
+           handler == AE_REG_TMICT || handler == AE_REG_TMCCT ||
+           handler == AE_REG_TDCR;
 }
 
 /* ---- xAPIC page --------------------------------------------------------- */

@@ -138,7 +138,9 @@ ae_lapic_accept(struct ae_lapic *l, uint8_t vector,
     if (AE_UNLIKELY(vector < AE_FIRST_LEGAL_VECTOR)) {
         /* Every emulator but KVM reports it; KVM would set an IRR bit that
          * can never be delivered: here it is dropped like the others'. */
-        *error = error_set(l, LAPIC_ESR_RECEIVE_ILLEGAL);
+        *error =
+            error_set(l, LAPIC_ESR_RECEIVE_ILLEGAL) &&
+            (ae_vapic_read(l->page, LAPIC_LVT_ERROR) & AE_MASK(LVT_MASK)) == 0;
         *why = AVICEMU_DROP_ILLEGAL;
         return AVICEMU_POST_DROPPED;
     }

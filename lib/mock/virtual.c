@@ -106,7 +106,6 @@ pcpu_give(struct ae_virtual *sim, uint32_t p)
     }
     if (cpu->sim_blocked) {
         cpu->sim_blocked = false;
-        atomic_store(&cpu->asleep, 0);
         (void)avicemu_vcpu_block_end(cpu->vcpu);
     }
     ae_cpu_place(cpu, &sim->host->pool.pcpus[p]);
@@ -133,6 +132,7 @@ ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
     if (cpu->sim_blocked && !cpu->sim_queued) {
         ae_host_trace(sim->host, cpu->vm->first_who + cpu->index,
                       AE_TRACE_WAKE, 0);
+        atomic_store(&cpu->asleep, 0);
         cpu_runnable(sim, cpu);
     }
 }

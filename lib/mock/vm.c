@@ -55,6 +55,7 @@ on_wake(void *opaque, struct avicemu_vcpu *vcpu)
     }
     (void)pthread_mutex_lock(&cpu->sleep_lock);
     cpu->woken = true;
+    atomic_store(&cpu->asleep, 0);
     (void)pthread_cond_signal(&cpu->sleep_cond);
     (void)pthread_mutex_unlock(&cpu->sleep_lock);
 }

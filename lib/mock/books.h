@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_MOCK_BOOKS_H
+#define AE_MOCK_BOOKS_H
+
+/*
+ * Closing the books of a run whose threads have all ended; see books.c.
+ */
+
+#include "host.h"
+
+/* A report with everything but elapsed_ns; NULL: no memory. Faults that are
+ * found become the host's failures, and so the report's. */
+struct avicemu_mock_report *ae_books_close(struct avicemu_mock_host *host);
+
+#endif
