@@ -35,6 +35,10 @@ struct ae_timer {
 void
 ae_timer_reset(struct ae_timer *t);
 
+/* No count and no deadline; TMICT, mode and divider stay. */
+void
+ae_timer_stop(struct ae_timer *t);
+
 /* TMICT := value at time now: start, restart or (0) stop. Dropped in deadline
  * mode; false then. */
 bool
