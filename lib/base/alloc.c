@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/step.h"
+
 static void *
 default_alloc(void *opaque, size_t align, size_t bytes)
 {
@@ -45,6 +47,9 @@ void
 ae_free(const struct avicemu_allocator *a, void *memory, size_t bytes)
 {
     if (memory != NULL) {
+#ifdef AE_STEP_BUILD
+        ae_step_free(memory);
+#endif
         a->free(a->opaque, memory, bytes);
     }
 }

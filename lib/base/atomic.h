@@ -18,6 +18,11 @@
 
 #include "base/compiler.h"
 
+#ifdef AE_STEP_BUILD
+/* The same functions, as places to switch and with store buffers. */
+#include "base/atomic_step.h"
+#else
+
 static inline uint32_t
 ae_load_relaxed_u32(const _Atomic uint32_t *p)
 {
@@ -197,5 +202,7 @@ ae_test_and_clear_seqcst_u32(_Atomic uint32_t *p, unsigned n)
     atomic_store_explicit((p), (v), memory_order_relaxed)
 #define ae_store_release_ptr(p, v) \
     atomic_store_explicit((p), (v), memory_order_release)
+
+#endif /* AE_STEP_BUILD */
 
 #endif

@@ -29,22 +29,34 @@ ae_lock_fini(struct ae_lock *l)
     (void)pthread_mutex_destroy(&l->mutex);
 }
 
+#ifdef AE_STEP_BUILD
+static inline bool
+ae_lock_is_free(void *mutex)
+{
+    if (pthread_mutex_trylock(mutex) != 0) {
+        return false;
+    }
+    (void)pthread_mutex_unlock(mutex);
+    return true;
+}
+#endif
+
 static inline void
 ae_lock(struct ae_lock *l)
 {
 #ifdef AE_STEP_BUILD
-    while (pthread_mutex_trylock(&l->mutex) != 0) {
-        ae_step_wait("lock");
-    }
-#else
-    (void)pthread_mutex_lock(&l->mutex);
+    ae_step_lock(&l->mutex, ae_lock_is_free);
 #endif
+    (void)pthread_mutex_lock(&l->mutex);
     AE_STEP(locked);
 }
 
 static inline void
 ae_unlock(struct ae_lock *l)
 {
+#ifdef AE_STEP_BUILD
+    ae_step_unlock(&l->mutex);
+#endif
     (void)pthread_mutex_unlock(&l->mutex);
     AE_STEP(unlocked);
 }
@@ -54,7 +66,7 @@ static inline void
 ae_relax(void)
 {
 #ifdef AE_STEP_BUILD
-    ae_step_wait("relax");
+    ae_step_relax("relax");
 #else
     (void)sched_yield();
 #endif

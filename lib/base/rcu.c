@@ -12,6 +12,9 @@ char ae_rcu_token;
 void
 ae_rcu_synchronize(void)
 {
+#ifdef AE_STEP_BUILD
+    ae_step_rcu_synchronize();
+#endif
     urcu_bp_synchronize_rcu();
     AE_RCU_ACQUIRE();
 }
@@ -19,6 +22,11 @@ ae_rcu_synchronize(void)
 bool
 ae_rcu_inside(void)
 {
+#ifdef AE_STEP_BUILD
+    if (ae_step_rcu_inside()) {
+        return true;
+    }
+#endif
     return urcu_bp_read_ongoing() != 0;
 }
 

@@ -38,14 +38,26 @@ extern char ae_rcu_token;
 static inline void
 ae_rcu_enter(void)
 {
+#ifdef AE_STEP_BUILD
+    /* Sections of parties are counted, not locked: a grace period must be
+     * able to say that it waits. */
+    if (ae_step_rcu_enter()) {
+        AE_STEP(rcu_enter);
+        return;
+    }
+#endif
     urcu_bp_read_lock();
-    AE_STEP(rcu_enter);
 }
 
 static inline void
 ae_rcu_leave(void)
 {
+#ifdef AE_STEP_BUILD
     AE_STEP(rcu_leave);
+    if (ae_step_rcu_leave()) {
+        return;
+    }
+#endif
     AE_RCU_RELEASE();
     urcu_bp_read_unlock();
 }
