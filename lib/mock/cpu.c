@@ -66,6 +66,7 @@ ae_cpu_start(struct avicemu_mock_cpu *cpu)
     cpu->shadow = 0;
     cpu->boot_next = 1;
     cpu->boot_round = 0;
+    cpu->boot_init_sent = false;
     cpu->timer_on = false;
     for (unsigned i = 0; i < 256; i++) {
         cpu->idt[i] = (struct ae_gate){ NULL, NULL };

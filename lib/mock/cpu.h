@@ -72,6 +72,7 @@ struct avicemu_mock_cpu {
     uint64_t random;
     uint32_t boot_next; /* BSP: the next AP to start; 0: all run */
     uint32_t boot_round;
+    bool boot_init_sent;
 
     /* the loop; owner */
     bool inside;        /* between enter and exit */

@@ -7,10 +7,10 @@
  *   the BSP    then, for each AP: INIT, SIPI, SIPI; waits for all
  *
  * The second SIPI finds a CPU that waits no more and is dropped, as on real
- * machines. The program `boot` does this over and over; before each INIT it
- * sends the AP an interrupt, which INIT may catch before the AP takes it, so
- * that the books see cleared vectors, too. INIT switches an xAPIC off in
- * software: what comes then is dropped.
+ * machines. The program `boot` does this over and over, and sends each AP an
+ * interrupt on the way: long before its INIT, and it is delivered; right
+ * before, and INIT clears it; behind it, and an APIC that INIT has switched off
+ * drops it. So the books see all three.
  */
 
 #include <stdlib.h>
@@ -28,6 +28,15 @@
 #define ICR_FIXED      0x4000u
 #define START_PAGE     0x08u
 #define VECTOR_PROBE   0x31u
+
+/* When an AP is sent a probe: before its predecessor's INIT, before its own,
+ * behind it. */
+enum probe {
+    PROBE_EARLY,
+    PROBE_BEFORE,
+    PROBE_BEHIND,
+    NR_PROBE,
+};
 
 /* ---- one CPU ------------------------------------------------------------ */
 
@@ -81,16 +90,38 @@ cpu_boots(struct avicemu_mock_cpu *cpu)
 /* ---- the BSP starts the others ------------------------------------------ */
 
 static void
+ap_probe(struct avicemu_mock_cpu *bsp, uint32_t ap)
+{
+    if (ap < bsp->vm->nr_cpus) {
+        avicemu_mock_icr(bsp, ap, ICR_FIXED | VECTOR_PROBE, 1);
+    }
+}
+
+/* One step: the INIT of an AP, or, in the step after it, its SIPIs. In the
+ * first boot there is nobody who could take a probe. */
+static void
 ap_start(struct avicemu_mock_cpu *bsp, uint32_t ap)
 {
-    uint32_t id = ap; /* APIC ids are indices */
+    uint64_t when = NR_PROBE;
 
     if (bsp->boot_round > 1) {
-        avicemu_mock_icr(bsp, id, ICR_FIXED | VECTOR_PROBE, 1);
+        when = avicemu_mock_random(bsp) % NR_PROBE;
     }
-    avicemu_mock_icr(bsp, id, ICR_INIT, 1);
-    avicemu_mock_icr(bsp, id, ICR_SIPI | START_PAGE, 1);
-    avicemu_mock_icr(bsp, id, ICR_SIPI | START_PAGE, 1);
+    if (bsp->boot_init_sent) {
+        if (when == PROBE_BEHIND) {
+            ap_probe(bsp, ap);
+        }
+        avicemu_mock_icr(bsp, ap, ICR_SIPI | START_PAGE, 1);
+        avicemu_mock_icr(bsp, ap, ICR_SIPI | START_PAGE, 1);
+        bsp->boot_init_sent = false;
+        bsp->boot_next++;
+        return;
+    }
+    if (when == PROBE_EARLY || when == PROBE_BEFORE) {
+        ap_probe(bsp, when == PROBE_EARLY ? ap + 1 : ap);
+    }
+    avicemu_mock_icr(bsp, ap, ICR_INIT, 1); /* APIC ids are indices */
+    bsp->boot_init_sent = true;
 }
 
 bool
@@ -99,8 +130,9 @@ ae_boot_aps(struct avicemu_mock_cpu *bsp)
     struct avicemu_mock_vm *vm = bsp->vm;
 
     if (bsp->boot_next < vm->nr_cpus) {
-        avicemu_mock_expect(bsp, bsp->boot_next == 1 ? 1 : 0);
-        ap_start(bsp, bsp->boot_next++);
+        avicemu_mock_expect(
+            bsp, bsp->boot_next == 1 && !bsp->boot_init_sent ? 1 : 0);
+        ap_start(bsp, bsp->boot_next);
         return false;
     }
     if (atomic_load(&vm->nr_online) < vm->nr_cpus) {
