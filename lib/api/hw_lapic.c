@@ -261,7 +261,7 @@ avicemu_hw_lapic_wrmsr(struct avicemu_hw_lapic *lapic, uint32_t msr,
     enum avicemu_access access = AVICEMU_ACCESS_GP;
 
     if (msr == AE_MSR_APIC_BASE) {
-        access = ae_lapic_base_write(l, value, AE_BASE_GUEST, &fx);
+        access = ae_lapic_base_write(l, value, AE_BASE_GUEST, now, &fx);
     } else if (msr == AE_MSR_TSC_DEADLINE && has_deadline(lapic)) {
         ae_timer_set_deadline(&lapic->model.clock, &l->timer, now, value);
         access = AVICEMU_ACCESS_DONE;

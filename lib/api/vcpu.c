@@ -265,10 +265,12 @@ avicemu_vcpu_lint(struct avicemu_vcpu *vcpu, unsigned pin, int level)
     enum avicemu_post result =
         ae_lapic_lint(&vcpu->lapic, pin, level != 0, &events);
 
-    if (result == AVICEMU_POST_NEW && events == 0) {
+    if (events != 0) {
+        return ae_deliver_lvt_events(vcpu, events, AE_SOURCE_LINT);
+    }
+    if (result == AVICEMU_POST_NEW) {
         ae_deliver_local_call(vcpu);
     }
-    ae_deliver_lvt_events(vcpu, events, AE_SOURCE_LINT);
     return result;
 }
 
@@ -291,9 +293,11 @@ avicemu_vcpu_local(struct avicemu_vcpu *vcpu, enum avicemu_lvt source)
     enum avicemu_post result =
         ae_lapic_local(&vcpu->lapic, offsets[source], &events);
 
-    if (result == AVICEMU_POST_NEW && events == 0) {
+    if (events != 0) {
+        return ae_deliver_lvt_events(vcpu, events, AE_SOURCE_LOCAL);
+    }
+    if (result == AVICEMU_POST_NEW) {
         ae_deliver_local_call(vcpu);
     }
-    ae_deliver_lvt_events(vcpu, events, AE_SOURCE_LOCAL);
     return result;
 }

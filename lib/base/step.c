@@ -211,7 +211,7 @@ ae_step_relax(const char *label)
 {
     const struct ae_step_op op = {
         .what = label,
-        .effect = AE_STEP_ANY,
+        .effect = AE_STEP_READ,
         .wait = AE_STEP_WATCH,
     };
 

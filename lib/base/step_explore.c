@@ -93,24 +93,53 @@ overlap(const struct ae_step_op *a, const struct ae_step_op *b)
     return x < y + b->bytes && y < x + a->bytes;
 }
 
+/* A polling loop goes on when a value that it loaded has changed: it reads
+ * those, and nothing else is known to matter to it. */
+static bool
+watches(const struct ae_step_run *run, int choice, const struct ae_step_op *b)
+{
+    const struct ae_step_party *p = &run->party[choice];
+
+    if (p->nr_watched == 0 || p->nr_watched > AE_STEP_WATCHED) {
+        return true;
+    }
+    for (uint32_t i = 0; i < p->nr_watched; i++) {
+        const struct ae_step_op w = {
+            .address = p->watched[i].address,
+            .bytes = p->watched[i].bytes,
+        };
+
+        if (overlap(&w, b)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool
 independent(const struct ae_step_run *run, int u, int v)
 {
     const struct ae_step_op a = op_of(run, u);
     const struct ae_step_op b = op_of(run, v);
 
+    if (a.effect == AE_STEP_LOCAL || b.effect == AE_STEP_LOCAL) {
+        return (u - v) % AE_STEP_DRAIN != 0 || (!a.drained && !b.drained);
+    }
     if (a.all_drained || b.all_drained || a.effect == AE_STEP_ANY ||
         b.effect == AE_STEP_ANY) {
-        return a.effect == AE_STEP_LOCAL || b.effect == AE_STEP_LOCAL;
+        return false;
     }
     if ((u - v) % AE_STEP_DRAIN == 0) {
         /* A party and its own drain: loads do not mind, for what is in the
          * buffer is forwarded. */
         return !a.drained && !b.drained;
     }
-    if (a.effect == AE_STEP_LOCAL || b.effect == AE_STEP_LOCAL ||
-        (a.effect == AE_STEP_READ && b.effect == AE_STEP_READ)) {
+    if (a.effect == AE_STEP_READ && b.effect == AE_STEP_READ) {
         return true;
+    }
+    if (a.wait == AE_STEP_WATCH || b.wait == AE_STEP_WATCH) {
+        return a.wait == AE_STEP_WATCH ? !watches(run, u, &b)
+                                       : !watches(run, v, &a);
     }
     return !overlap(&a, &b);
 }
@@ -325,12 +354,13 @@ schedule_write(struct explorer *e)
 
     for (uint32_t i = 0; i < e->depth;) {
         const struct node *n = &e->nodes[i];
-        const char *label = n->what;
+        const char *label = NULL;
         uint32_t k = i;
 
         for (; k < e->depth && e->nodes[k].chosen == n->chosen; k++) {
             label = e->nodes[k].label != NULL ? e->nodes[k].label : label;
         }
+        label = label != NULL ? label : e->nodes[k - 1].what;
         if (!text_add(e->found, &used,
                       e->run.party[n->chosen % AE_STEP_DRAIN].name, label,
                       k - i)) {

@@ -248,7 +248,7 @@ ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
     return ae_deliver_event(vcpu, mode, vector, why, call);
 }
 
-void
+enum avicemu_post
 ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
                       enum ae_source source)
 {
@@ -261,6 +261,7 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
         { AE_EVENT_INIT, AVICEMU_DELIVERY_INIT },
         { AE_EVENT_EXTINT, AVICEMU_DELIVERY_EXTINT },
     };
+    enum avicemu_post result = AVICEMU_POST_NEW;
 
     for (unsigned i = 0; i < AE_ARRAY_SIZE(map); i++) {
         enum avicemu_drop why;
@@ -273,13 +274,15 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
             /* A level: nothing to latch, but somebody must look. */
             call = call_claim(vcpu, AE_LEVEL_EXTINT);
         } else {
-            (void)ae_deliver_event(vcpu, map[i].mode, 0, &why, &call);
+            result = ae_deliver_event(vcpu, map[i].mode, 0, &why, &call);
         }
         ae_call(vcpu, call);
     }
     if ((events & AE_EVENT_ERROR) != 0) {
         ae_call(vcpu, ae_deliver_owner(vcpu, AE_EV_ERROR));
+        result = AVICEMU_POST_DROPPED;
     }
+    return result;
 }
 
 /* ---- messages ----------------------------------------------------------- */
@@ -486,7 +489,7 @@ arbitrates(const struct delivery *d)
     return d->m->arbitrate &&
            !(d->vm->model.traits->broadcast_lowest_is_fixed &&
              d->m->shorthand == AE_DSH_NONE && !d->m->logical &&
-             ae_dest_is_broadcast(d->m));
+             d->m->dest == AE_XAPIC_BROADCAST);
 }
 
 void

@@ -43,12 +43,12 @@ void
 ae_deliver_local_call(struct avicemu_vcpu *vcpu);
 
 /* The AE_EVENT_* that an LVT entry raised. Local sources latch an ExtINT;
- * LINT pins are levels, which enter looks at. */
+ * LINT pins are levels, which enter looks at. What became of the last one. */
 enum ae_source {
     AE_SOURCE_LOCAL,
     AE_SOURCE_LINT
 };
-void
+enum avicemu_post
 ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
                       enum ae_source source);
 

@@ -112,7 +112,7 @@ choose(struct avicemu_vcpu *vcpu, const struct choice *c,
         return;
     }
     if ((c->events & AE_EV_WFS) != 0) {
-        bool sipi = (c->events & AE_EV_SIPI) != 0;
+        bool sipi = (c->events & AE_EV_SIPI) != 0 && core_takes(c, 0);
 
         todo->what = sipi ? AVICEMU_DO_SIPI : AVICEMU_DO_SLEEP;
         todo->vector = sipi ? (uint8_t)(c->events >> AE_EV_SIPI_SHIFT) : 0;
@@ -131,7 +131,7 @@ static uint8_t
 tpr_threshold(struct avicemu_vcpu *vcpu)
 {
     void *page = vcpu->lapic.page;
-    int irr = ae_vapic_highest(page, LAPIC_IRR);
+    int irr = ae_lapic_requested(&vcpu->lapic);
     int isr = ae_vapic_highest(page, LAPIC_ISR);
     unsigned irr_class = irr < 0 ? 0 : ae_vector_class((unsigned)irr);
     unsigned isr_class = isr < 0 ? 0 : ae_vector_class((unsigned)isr);

@@ -56,8 +56,8 @@ ae_halt_runnable(struct avicemu_vcpu *vcpu)
     if ((flags & AVICEMU_CPU_GIF_CLEAR) != 0) {
         return (events & AE_EV_WFS) == 0 && !vcpu->halted;
     }
-    if ((events & AE_EV_INIT) != 0) {
-        return (flags & AVICEMU_CPU_SMI_BLOCKED) == 0;
+    if ((events & AE_EV_INIT) != 0 && (flags & AVICEMU_CPU_SMI_BLOCKED) == 0) {
+        return true;
     }
     if ((events & AE_EV_WFS) != 0) {
         return (events & AE_EV_SIPI) != 0;

@@ -67,6 +67,9 @@ import_mask(const struct ae_lapic *l, uint32_t offset)
     if (rule->handler == AE_REG_ID) {
         return AE_MASK(ID_XAPIC); /* read-only for a guest, not for a host */
     }
+    if (rule->handler == AE_REG_LDR) {
+        return ae_lapic_ldr_mask(l);
+    }
     if (rule->handler == AE_REG_ESR) {
         return 0xff;
     }
@@ -142,6 +145,9 @@ ae_kvm_import(struct avicemu_vcpu *vcpu, uint32_t flags,
     ae_lapic_clear(l, &fx);
     import_registers(l, page);
     import_timer(vcpu, page);
+    if (!ae_lapic_enabled(l)) {
+        ae_timer_pause(&l->timer);
+    }
     ae_lapic_derive(l, &fx);
     ae_snapshot_book_irr(vcpu);
     ae_vcpu_apply(vcpu, &fx);
@@ -153,8 +159,8 @@ ae_kvm_set_base(struct avicemu_vcpu *vcpu, uint64_t value)
 {
     struct ae_lapic_effects fx = { .what = 0 };
 
-    if (ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_HOST, &fx) !=
-        AVICEMU_ACCESS_DONE) {
+    if (ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_HOST,
+                            ae_vcpu_now(vcpu), &fx) != AVICEMU_ACCESS_DONE) {
         return -EINVAL;
     }
     ae_vcpu_apply(vcpu, &fx);
@@ -174,6 +180,9 @@ ae_kvm_set_deadline(struct avicemu_vcpu *vcpu, uint64_t value)
     } else {
         l->waiting_deadline = value;
     }
+    if (!ae_lapic_enabled(l)) {
+        ae_timer_pause(&l->timer);
+    }
     ae_vcpu_apply(vcpu, &fx);
 }
 
@@ -185,5 +194,8 @@ ae_kvm_set_tsc_offset(struct avicemu_vcpu *vcpu, uint64_t offset)
 
     ae_timer_set_tsc_offset(&l->model->clock, &l->timer, ae_vcpu_now(vcpu),
                             offset);
+    if (!ae_lapic_enabled(l)) {
+        ae_timer_pause(&l->timer);
+    }
     ae_vcpu_apply(vcpu, &fx);
 }

@@ -64,7 +64,7 @@ enum ae_level {
 #define AE_EV_ERROR       0x100u
 #define AE_EV_SIPI_SHIFT  16
 #define AE_EV_SIPI_VECTOR 0x00ff0000u
-#define AE_EV_SAVED       0x00ff007fu /* what a snapshot keeps */
+#define AE_EV_SAVED       0x00ff017fu /* what a snapshot keeps */
 
 /* Books per vector; written by the owner only. AVICEMU_VM_BOOKS. */
 struct ae_books {

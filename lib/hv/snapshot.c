@@ -207,8 +207,8 @@ registers_possible(const struct ae_lapic *l, const struct image *im)
     }
     return ((im->regs[LAPIC_IRR >> 4] | im->regs[LAPIC_ISR >> 4]) & 0xffffu) ==
                0 &&
-           (x2 || ((im->regs[LAPIC_ID >> 4] | im->regs[LAPIC_LDR >> 4]) &
-                   0x00ffffffu) == 0);
+           (x2 || ((im->regs[LAPIC_ID >> 4] & ~AE_MASK(ID_XAPIC)) |
+                   (im->regs[LAPIC_LDR >> 4] & ~ae_lapic_ldr_mask(l))) == 0);
 }
 
 static bool
@@ -264,6 +264,9 @@ load_timer(struct avicemu_vcpu *vcpu, const struct image *im)
         l->timer.backlog = im->backlog;
     }
     l->waiting_deadline = im->waiting_deadline;
+    if (!ae_lapic_enabled(l)) {
+        ae_timer_pause(&l->timer);
+    }
 }
 
 static void

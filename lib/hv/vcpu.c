@@ -125,7 +125,7 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
         ae_apicmap_update(&vcpu->vm->map);
     }
     if (fx->events != 0) {
-        ae_deliver_lvt_events(vcpu, fx->events, AE_SOURCE_LOCAL);
+        (void)ae_deliver_lvt_events(vcpu, fx->events, AE_SOURCE_LOCAL);
     }
     if ((fx->what & AE_DID_IPI) != 0) {
         struct avicemu_posted posted = { .why = 0 };
@@ -175,7 +175,9 @@ ae_vcpu_look(struct avicemu_vcpu *vcpu)
             ae_vcpu_arm(vcpu, AE_ARM_ALWAYS);
         }
     }
-    ae_lapic_error_sync(&vcpu->lapic, &fx);
+    if ((events & AE_EV_ERROR) != 0) {
+        ae_lapic_error_sync(&vcpu->lapic, &fx);
+    }
     ae_vcpu_apply(vcpu, &fx);
 }
 
@@ -363,10 +365,16 @@ ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     return AVICEMU_ACCESS_DONE;
 }
 
+/* An MSR of the APIC? Then what is due comes before the access. */
 static bool
-msr_is_x2apic(uint32_t msr)
+msr_claims(struct avicemu_vcpu *vcpu, uint32_t msr)
 {
-    return msr >= AE_MSR_X2APIC_FIRST && msr <= AE_MSR_X2APIC_LAST;
+    if (msr != AE_MSR_APIC_BASE && msr != AE_MSR_TSC_DEADLINE &&
+        (msr < AE_MSR_X2APIC_FIRST || msr > AE_MSR_X2APIC_LAST)) {
+        return false;
+    }
+    ae_vcpu_look(vcpu);
+    return true;
 }
 
 static enum avicemu_access
@@ -385,7 +393,7 @@ deadline_read(struct avicemu_vcpu *vcpu, uint64_t *ret)
     if (vcpu->lapic.timer.tsc_deadline != 0) {
         ae_lapic_timer_sync(&vcpu->lapic, ae_vcpu_now(vcpu), &fx);
     }
-    *ret = vcpu->lapic.timer.tsc_deadline;
+    *ret = ae_lapic_enabled(&vcpu->lapic) ? vcpu->lapic.timer.tsc_deadline : 0;
     ae_vcpu_apply(vcpu, &fx);
     return AVICEMU_ACCESS_DONE;
 }
@@ -420,20 +428,19 @@ ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
     enum avicemu_access access = AVICEMU_ACCESS_GP;
     uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
 
+    if (!msr_claims(vcpu, msr)) {
+        return AVICEMU_ACCESS_UNCLAIMED;
+    }
     if (msr == AE_MSR_APIC_BASE) {
         *ret = vcpu->lapic.base;
-        return AVICEMU_ACCESS_DONE;
-    }
-    if (msr == AE_MSR_TSC_DEADLINE) {
+        access = AVICEMU_ACCESS_DONE;
+    } else if (msr == AE_MSR_TSC_DEADLINE) {
         access = deadline_read(vcpu, ret);
-    } else if (!msr_is_x2apic(msr)) {
-        return AVICEMU_ACCESS_UNCLAIMED;
     } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
-        ae_vcpu_look(vcpu);
         access = ae_lapic_msr_read(&vcpu->lapic, slot,
                                    access_time(vcpu, slot, slot), ret, &fx);
-        ae_vcpu_apply(vcpu, &fx);
     }
+    ae_vcpu_apply(vcpu, &fx);
     vcpu->stats.gp += access == AVICEMU_ACCESS_GP;
     return access;
 }
@@ -445,20 +452,19 @@ ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
     enum avicemu_access access = AVICEMU_ACCESS_GP;
     uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
 
+    if (!msr_claims(vcpu, msr)) {
+        return AVICEMU_ACCESS_UNCLAIMED;
+    }
     if (msr == AE_MSR_APIC_BASE) {
-        ae_vcpu_look(vcpu);
-        access = ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_GUEST, &fx);
-        ae_vcpu_apply(vcpu, &fx);
+        access = ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_GUEST,
+                                     ae_vcpu_now(vcpu), &fx);
     } else if (msr == AE_MSR_TSC_DEADLINE) {
         access = deadline_write(vcpu, value);
-    } else if (!msr_is_x2apic(msr)) {
-        return AVICEMU_ACCESS_UNCLAIMED;
     } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
-        ae_vcpu_look(vcpu);
         access = ae_lapic_msr_write(&vcpu->lapic, slot,
                                     access_time(vcpu, slot, slot), value, &fx);
-        ae_vcpu_apply(vcpu, &fx);
     }
+    ae_vcpu_apply(vcpu, &fx);
     vcpu->stats.gp += access == AVICEMU_ACCESS_GP;
     return access;
 }

@@ -179,13 +179,15 @@ static void
 id_restart(struct ae_lapic *l, bool was_x2, enum ae_base_access who)
 {
     uint32_t id = l->initial_id << ID_XAPIC_LOW;
-    uint32_t ldr = was_x2 ? 0 : ae_vapic_read(l->page, LAPIC_LDR);
+    /* Leaving x2APIC mode loses all but the id; [KVM] lets LDR stand. */
+    bool lost = was_x2 && l->model->traits->disable_resets;
+    uint32_t ldr = lost ? 0 : ae_vapic_read(l->page, LAPIC_LDR);
 
     if (who == AE_BASE_HOST && l->imported) {
         /* The host loads state, its page came first: the order of the two
          * must not matter. */
         id = l->imported_id & AE_MASK(ID_XAPIC);
-        ldr = l->imported_ldr & AE_MASK(LDR_XAPIC);
+        ldr = l->imported_ldr & ae_lapic_ldr_mask(l);
     }
     ae_vapic_write(l->page, LAPIC_ID, id);
     ae_vapic_write(l->page, LAPIC_LDR, ldr);
@@ -254,7 +256,7 @@ disable(struct ae_lapic *l, struct ae_lapic_effects *fx)
 
 enum avicemu_access
 ae_lapic_base_write(struct ae_lapic *l, uint64_t value, enum ae_base_access who,
-                    struct ae_lapic_effects *fx)
+                    uint64_t now, struct ae_lapic_effects *fx)
 {
     bool was_enabled = ae_lapic_enabled(l);
     bool was_x2 = ae_lapic_x2(l);
@@ -277,12 +279,24 @@ ae_lapic_base_write(struct ae_lapic *l, uint64_t value, enum ae_base_access who,
         }
     }
     id_convert(l, was_enabled, was_x2, who);
+    if (!ae_lapic_enabled(l)) {
+        ae_timer_pause(&l->timer);
+    } else if (!was_enabled) {
+        ae_timer_rearm(&l->model->clock, &l->timer, now);
+    }
     ae_lapic_derive(l, fx);
     fx->what |= AE_DID_BASE;
     return AVICEMU_ACCESS_DONE;
 }
 
 /* ---- acknowledge and EOI ------------------------------------------------ */
+
+int
+ae_lapic_requested(const struct ae_lapic *l)
+{
+    return AE_UNLIKELY(l->ier_used) ? ae_vapic_highest_enabled(l->page)
+                                    : ae_vapic_highest(l->page, LAPIC_IRR);
+}
 
 int
 ae_lapic_pending(const struct ae_lapic *l)
@@ -292,8 +306,7 @@ ae_lapic_pending(const struct ae_lapic *l)
     if (!ae_lapic_enabled(l)) {
         return -1;
     }
-    vector = AE_UNLIKELY(l->ier_used) ? ae_vapic_highest_enabled(l->page)
-                                      : ae_vapic_highest(l->page, LAPIC_IRR);
+    vector = ae_lapic_requested(l);
     if (vector < 0 || ae_vector_class((unsigned)vector) <=
                           ae_vector_class(ae_vapic_read(l->page, LAPIC_PPR))) {
         return -1;

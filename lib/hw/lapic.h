@@ -147,7 +147,7 @@ enum ae_base_access {
 };
 enum avicemu_access
 ae_lapic_base_write(struct ae_lapic *l, uint64_t value, enum ae_base_access who,
-                    struct ae_lapic_effects *fx);
+                    uint64_t now, struct ae_lapic_effects *fx);
 
 /* A register's value without side effects; TMCCT as of now. */
 uint32_t
@@ -174,6 +174,10 @@ ae_lapic_local(struct ae_lapic *l, uint32_t offset, uint32_t *events);
 /* Drive pin 0 or 1. Any thread, one per pin. */
 enum avicemu_post
 ae_lapic_lint(struct ae_lapic *l, unsigned pin, bool high, uint32_t *events);
+
+/* Highest vector in IRR that IER lets through, -1: none. Owner. */
+int
+ae_lapic_requested(const struct ae_lapic *l);
 
 /* Highest deliverable vector, -1: none. Owner. */
 int
@@ -259,6 +263,13 @@ static inline uint64_t
 ae_lapic_base_page(const struct ae_lapic *l)
 {
     return l->base & ~(uint64_t)0xfff;
+}
+
+/* Bits that LDR can hold in xAPIC mode: [KVM] an x2APIC LDR may still stand. */
+static inline uint32_t
+ae_lapic_ldr_mask(const struct ae_lapic *l)
+{
+    return l->model->traits->disable_resets ? AE_MASK(LDR_XAPIC) : 0xffffffffu;
 }
 
 /* [APM2 16.14]: (id[19:4] << 16) | (1 << id[3:0]). */

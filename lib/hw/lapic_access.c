@@ -165,6 +165,11 @@ static void
 lvt_write(struct ae_lapic *l, uint32_t offset, uint32_t value,
           struct ae_lapic_effects *fx)
 {
+    if (offset == LAPIC_LVT_ERROR) {
+        /* Errors from while it was masked raise nothing later. ORD none: one
+         * that comes now comes before or after the write. */
+        l->error_seen |= ae_load_relaxed_u32(&l->error_hidden);
+    }
     ae_vapic_write(l->page, offset, lvt_value(l, value));
     lvt_check(l, value, AE_GET(value, LVT_MT) == AVICEMU_DELIVERY_FIXED, fx);
 }
@@ -178,6 +183,10 @@ lvt_timer_write(struct ae_lapic *l, uint32_t value, uint64_t now,
     if (ae_timer_set_mode(&l->model->clock, &l->timer,
                           (enum ae_timer_mode)AE_GET(value, LVT_TIMER_MODE))) {
         ae_vapic_write(l->page, LAPIC_TMICT, 0);
+    }
+    if (l->timer.mode != AE_TIMER_PERIODIC ||
+        (value & AE_MASK(LVT_MASK)) != 0) {
+        l->timer.backlog = 0; /* nobody waits for missed ticks any more */
     }
     if (l->timer.mode == AE_TIMER_DEADLINE && l->waiting_deadline != 0) {
         /* The host loaded TSC_DEADLINE first: now it counts. */
@@ -400,6 +409,7 @@ tmcct_read(const struct ae_lapic *l, uint64_t now)
 {
     struct ae_timer t = l->timer;
 
+    ae_timer_rearm(&l->model->clock, &t, now); /* it may be paused */
     (void)ae_timer_expire(&l->model->clock, &t, now);
     return ae_timer_current(&l->model->clock, &t, now);
 }

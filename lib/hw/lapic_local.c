@@ -184,6 +184,20 @@ lvt_edge(struct ae_lapic *l, uint32_t lvt, uint32_t *events)
     }
 }
 
+/* Delivery modes that an entry other than LINT has, as a set of bits. The
+ * timer and Intel's error entry have no such field. [APM2 16.4], [SDM3 10.5.1]
+ */
+static uint32_t
+lvt_modes(uint32_t offset)
+{
+    uint32_t modes = ae_bit32(AVICEMU_DELIVERY_FIXED) |
+                     ae_bit32(AVICEMU_DELIVERY_SMI) |
+                     ae_bit32(AVICEMU_DELIVERY_NMI);
+
+    return offset >= LAPIC_LVT_EXT ? modes | ae_bit32(AVICEMU_DELIVERY_EXTINT)
+                                   : modes;
+}
+
 enum avicemu_post
 ae_lapic_local(struct ae_lapic *l, uint32_t offset, uint32_t *events)
 {
@@ -195,16 +209,18 @@ ae_lapic_local(struct ae_lapic *l, uint32_t offset, uint32_t *events)
         (ae_load_relaxed_u64(&l->ident) & AE_IDENT_EN) == 0) {
         return AVICEMU_POST_DROPPED;
     }
-    if (offset == LAPIC_LVT_PERF && l->model->traits->perf_masks) {
+    if ((lvt_modes(offset) & ae_bit32(AE_GET(lvt, LVT_MT))) == 0) {
+        return AVICEMU_POST_DROPPED;
+    }
+    enum avicemu_post result = lvt_edge(l, lvt, events);
+
+    if (offset == LAPIC_LVT_PERF && l->model->traits->perf_masks &&
+        result != AVICEMU_POST_DROPPED) {
         /* [SDM3 10.5.1]. ORD none: one bit, its own locked operation. */
         (void)ae_fetch_or_seqcst_u32(ae_vapic_word(l->page, offset),
                                      AE_MASK(LVT_MASK));
     }
-    if (offset == LAPIC_LVT_TIMER) {
-        /* The timer has no delivery mode: always fixed. [APM2 16.4.1] */
-        lvt &= ~AE_MASK(LVT_MT);
-    }
-    return lvt_edge(l, lvt, events);
+    return result;
 }
 
 /* ---- LINT pins ---------------------------------------------------------- */

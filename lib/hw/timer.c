@@ -111,6 +111,22 @@ ae_timer_stop(struct ae_timer *t)
 }
 
 void
+ae_timer_pause(struct ae_timer *t)
+{
+    t->deadline = AE_NEVER;
+}
+
+void
+ae_timer_rearm(const struct ae_timer_clock *c, struct ae_timer *t, uint64_t now)
+{
+    if (t->mode == AE_TIMER_DEADLINE) {
+        deadline_from_tsc(c, t, now);
+    } else {
+        deadline_from_count(c, t);
+    }
+}
+
+void
 ae_timer_reset(struct ae_timer *t)
 {
     uint64_t offset = t->tsc_offset;

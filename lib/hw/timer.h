@@ -35,6 +35,15 @@ struct ae_timer {
 void
 ae_timer_reset(struct ae_timer *t);
 
+/* The APIC is off: no deadline, but the count goes on. */
+void
+ae_timer_pause(struct ae_timer *t);
+
+/* It is on again: what is due, or will be, has a deadline. */
+void
+ae_timer_rearm(const struct ae_timer_clock *c, struct ae_timer *t,
+               uint64_t now);
+
 /* No count and no deadline; TMICT, mode and divider stay. */
 void
 ae_timer_stop(struct ae_timer *t);

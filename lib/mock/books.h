@@ -10,6 +10,7 @@
 
 /* A report with everything but elapsed_ns; NULL: no memory. Faults that are
  * found become the host's failures, and so the report's. */
-struct avicemu_mock_report *ae_books_close(struct avicemu_mock_host *host);
+struct avicemu_mock_report *
+ae_books_close(struct avicemu_mock_host *host);
 
 #endif

@@ -87,6 +87,7 @@ struct avicemu_mock_cpu {
     /* books; owner, read by others after the run */
     uint64_t handled[256];
     uint64_t expected[256]; /* targets of the fixed IPIs that it sent */
+    uint64_t may_drop;      /* IPIs sent to where one may be refused */
     uint64_t icr_writes;
     uint64_t nmi_handled;
     uint64_t timer_armed; /* one-shot and deadline: ticks asked for */

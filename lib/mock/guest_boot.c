@@ -109,6 +109,7 @@ ap_start(struct avicemu_mock_cpu *bsp, uint32_t ap)
     }
     if (bsp->boot_init_sent) {
         if (when == PROBE_BEHIND) {
+            bsp->may_drop++;
             ap_probe(bsp, ap);
         }
         avicemu_mock_icr(bsp, ap, ICR_SIPI | START_PAGE, 1);

@@ -294,7 +294,7 @@ ipi_check(struct avicemu_mock_vm *vm, void *state, char *buf, size_t len)
     for (uint32_t i = 0; i < vm->nr_cpus; i++) {
         const struct peer *peer = &ipi->peers[i];
         uint64_t unsent =
-            peer->next < vm->nr_cpus
+            peer->waiting > 0 && peer->next < vm->nr_cpus
                 ? vm->nr_cpus - peer->next - (i >= peer->next ? 1u : 0u)
                 : 0;
 

@@ -6,20 +6,20 @@
 
 #include "host.h"
 
-#include "books.h"
-#include "cpu.h"
-#include "device.h"
-#include "virtual.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define NS_PER_S 1000000000u
+#include "books.h"
+#include "cpu.h"
+#include "device.h"
+#include "virtual.h"
+
+#define NS_PER_S   1000000000u
 #define FNV_OFFSET 0xcbf29ce484222325u
-#define FNV_PRIME 0x100000001b3u
+#define FNV_PRIME  0x100000001b3u
 
 /* ---- what all share ----------------------------------------------------- */
 
@@ -139,8 +139,7 @@ cpu_stalled(struct avicemu_mock_cpu *cpu, uint64_t now_ns)
                  "%s, %llu kicks, %llu wakes",
                  cpu->vm->config->name, cpu->index,
                  (unsigned long long)((now_ns - cpu->seen_ns) / 1000000u),
-                 outstanding,
-                 atomic_load(&cpu->asleep) ? "asleep" : "awake",
+                 outstanding, atomic_load(&cpu->asleep) ? "asleep" : "awake",
                  (unsigned long long)atomic_load(&cpu->kicks),
                  (unsigned long long)atomic_load(&cpu->wakes));
     return true;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The report for people: one table of who was told what and how, one of the
- * books, one line that says whether they close, and what is wrong if not.
+ * The report for people: a table of what was delivered and how vCPUs were
+ * told, one of the work that was done, one of the books; one line that says
+ * whether they close, and what is wrong if not.
  */
-
-#include <avicemu/mock/host.h>
 
 #include <errno.h>
 #include <inttypes.h>
+
+#include <avicemu/mock/host.h>
 
 static double
 seconds(const struct avicemu_mock_report *report)
@@ -21,57 +22,104 @@ rate(const struct avicemu_mock_report *report, uint64_t n)
     return report->elapsed_ns == 0 ? 0 : (double)n / seconds(report);
 }
 
+/* All tables fit a terminal of 80 columns as long as names are short. */
 static void
 deliveries_print(const struct avicemu_mock_report *report, FILE *file)
 {
-    (void)fprintf(file,
-                  "\n%-12s %-8s %5s %10s %10s %10s %8s %10s %10s %10s\n", "VM",
-                  "program", "vCPUs", "IPIs", "ticks", "MSIs", "NMIs",
-                  "by kick", "by wake", "halts");
+    (void)fprintf(file, "\n%-9s %-7s %5s %8s %7s %8s %5s %7s %7s %7s\n",
+                  "delivered", "program", "vCPUs", "IPIs", "ticks", "MSIs",
+                  "NMIs", "kicks", "wakes", "halts");
     for (uint32_t i = 0; i < report->nr_vms; i++) {
         const struct avicemu_mock_vm_report *vm = &report->vms[i];
 
         (void)fprintf(file,
-                      "%-12s %-8s %5" PRIu32 " %10" PRIu64 " %10" PRIu64
-                      " %10" PRIu64 " %8" PRIu64 " %10" PRIu64 " %10" PRIu64
-                      " %10" PRIu64 "\n",
+                      "%-9s %-7s %5" PRIu32 " %8" PRIu64 " %7" PRIu64
+                      " %8" PRIu64 " %5" PRIu64 " %7" PRIu64 " %7" PRIu64
+                      " %7" PRIu64 "\n",
                       vm->name, vm->program, vm->nr_vcpus, vm->ipis, vm->ticks,
                       vm->msis, vm->nmis, vm->kicks, vm->wakes, vm->halts);
     }
 }
 
 static void
-books_print(const struct avicemu_mock_report *report, FILE *file)
+work_print(const struct avicemu_mock_report *report, FILE *file)
 {
-    (void)fprintf(file, "\n%-12s %10s = %10s + %9s + %7s + %7s + %7s %7s %12s\n",
-                  "VM", "posted", "delivered", "merged", "dropped", "cleared",
-                  "pending", "closed", "operations/s");
+    (void)fprintf(file, "\n%-9s %12s %13s %10s %10s %10s %9s\n", "work",
+                  "operations", "operations/s", "commands", "completed",
+                  "entries", "slices");
     for (uint32_t i = 0; i < report->nr_vms; i++) {
         const struct avicemu_mock_vm_report *vm = &report->vms[i];
 
         (void)fprintf(file,
-                      "%-12s %10" PRIu64 " = %10" PRIu64 " + %9" PRIu64
-                      " + %7" PRIu64 " + %7" PRIu64 " + %7" PRIu64
-                      " %7s %12.0f\n",
-                      vm->name, vm->posted, vm->delivered, vm->merged,
-                      vm->dropped, vm->cleared, vm->pending,
-                      vm->closed ? "yes" : "NO", rate(report, vm->operations));
+                      "%-9s %12" PRIu64 " %13.0f %10" PRIu64 " %10" PRIu64
+                      " %10" PRIu64 " %9" PRIu64 "\n",
+                      vm->name, vm->operations, rate(report, vm->operations),
+                      vm->submitted, vm->completed, vm->entries, vm->slices);
     }
 }
 
 static void
-devices_print(const struct avicemu_mock_report *report, FILE *file)
+book_line(const struct avicemu_mock_vm_report *vm, FILE *file)
 {
+    (void)fprintf(file,
+                  "%-9s %9" PRIu64 " = %9" PRIu64 " + %8" PRIu64 " + %7" PRIu64
+                  " + %7" PRIu64 " + %7" PRIu64 " %6s\n",
+                  vm->name, vm->posted, vm->delivered, vm->merged, vm->dropped,
+                  vm->cleared, vm->pending, vm->closed ? "yes" : "NO");
+}
+
+static void
+books_print(const struct avicemu_mock_report *report, FILE *file)
+{
+    struct avicemu_mock_vm_report all = { .name = "total", .closed = 1 };
+
+    (void)fprintf(file, "\n%-9s %9s = %9s + %8s + %7s + %7s + %7s %6s\n",
+                  "books", "posted", "delivered", "merged", "dropped",
+                  "cleared", "pending", "closed");
     for (uint32_t i = 0; i < report->nr_vms; i++) {
         const struct avicemu_mock_vm_report *vm = &report->vms[i];
 
-        if (vm->submitted != 0) {
-            (void)fprintf(file,
-                          "%s: %" PRIu64 " commands submitted, %" PRIu64
-                          " completed, %.0f completions/s\n",
-                          vm->name, vm->submitted, vm->completed,
-                          rate(report, vm->completed));
+        book_line(vm, file);
+        all.posted += vm->posted;
+        all.delivered += vm->delivered;
+        all.merged += vm->merged;
+        all.dropped += vm->dropped;
+        all.cleared += vm->cleared;
+        all.pending += vm->pending;
+        all.closed &= vm->closed;
+    }
+    book_line(&all, file);
+}
+
+static void
+reasons_print(const struct avicemu_mock_report *report, FILE *file)
+{
+    static const char *const reasons[AVICEMU_NR_DROP] = {
+        [AVICEMU_DROP_NO_TARGET] = "no APIC has the destination",
+        [AVICEMU_DROP_DISABLED] = "the APIC is off",
+        [AVICEMU_DROP_ILLEGAL] = "illegal vector",
+        [AVICEMU_DROP_MODE] = "delivery mode",
+        [AVICEMU_DROP_DEASSERT] = "de-assertion",
+        [AVICEMU_DROP_NOT_WAITING] = "no wait for a SIPI",
+        [AVICEMU_DROP_MASKED] = "masked",
+        [AVICEMU_DROP_ADDRESS] = "no interrupt address",
+    };
+
+    for (uint32_t i = 0; i < report->nr_vms; i++) {
+        const struct avicemu_mock_vm_report *vm = &report->vms[i];
+        const char *sep = " dropped because:";
+
+        if (vm->dropped == 0) {
+            continue;
         }
+        (void)fputs(vm->name, file);
+        for (unsigned r = 0; r < AVICEMU_NR_DROP; r++) {
+            if ((vm->drop_reasons & (1u << r)) != 0) {
+                (void)fprintf(file, "%s %s", sep, reasons[r]);
+                sep = ",";
+            }
+        }
+        (void)fputc('\n', file);
     }
 }
 
@@ -103,9 +151,10 @@ int
 avicemu_mock_report_print(const struct avicemu_mock_report *report, FILE *file)
 {
     deliveries_print(report, file);
+    work_print(report, file);
     books_print(report, file);
     (void)fputc('\n', file);
-    devices_print(report, file);
+    reasons_print(report, file);
     verdict_print(report, file);
     return fflush(file) == 0 && ferror(file) == 0 ? 0 : -EIO;
 }

@@ -4,11 +4,11 @@
  * 64-bit numbers that may be above 2^53, the hash and the seed, are strings.
  */
 
-#include <avicemu/mock/host.h>
-
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+
+#include <avicemu/mock/host.h>
 
 static json_t *
 number(uint64_t n)
@@ -23,17 +23,29 @@ vm_counts(json_t *object, const struct avicemu_mock_vm_report *vm)
         const char *name;
         uint64_t n;
     } counts[] = {
-        { "nr_vcpus", vm->nr_vcpus },     { "posted", vm->posted },
-        { "delivered", vm->delivered },   { "merged", vm->merged },
-        { "dropped", vm->dropped },       { "cleared", vm->cleared },
-        { "pending", vm->pending },       { "ipis", vm->ipis },
-        { "ticks", vm->ticks },           { "msis", vm->msis },
-        { "others", vm->others },         { "nmis", vm->nmis },
-        { "kicks", vm->kicks },           { "wakes", vm->wakes },
-        { "halts", vm->halts },           { "entries", vm->entries },
-        { "slices", vm->slices },         { "inits", vm->inits },
-        { "sipis", vm->sipis },           { "operations", vm->operations },
-        { "submitted", vm->submitted },   { "completed", vm->completed },
+        { "nr_vcpus", vm->nr_vcpus },
+        { "posted", vm->posted },
+        { "delivered", vm->delivered },
+        { "merged", vm->merged },
+        { "dropped", vm->dropped },
+        { "cleared", vm->cleared },
+        { "pending", vm->pending },
+        { "ipis", vm->ipis },
+        { "drop_reasons", vm->drop_reasons },
+        { "ticks", vm->ticks },
+        { "msis", vm->msis },
+        { "others", vm->others },
+        { "nmis", vm->nmis },
+        { "kicks", vm->kicks },
+        { "wakes", vm->wakes },
+        { "halts", vm->halts },
+        { "entries", vm->entries },
+        { "slices", vm->slices },
+        { "inits", vm->inits },
+        { "sipis", vm->sipis },
+        { "operations", vm->operations },
+        { "submitted", vm->submitted },
+        { "completed", vm->completed },
     };
     int rc = 0;
 
@@ -73,10 +85,9 @@ run_json(json_t *root, const struct avicemu_mock_report *report)
     rc |= json_object_set_new(root, "seed", json_string(text));
     (void)snprintf(text, sizeof(text), "%016" PRIx64, report->trace_hash);
     rc |= json_object_set_new(root, "trace_hash", json_string(text));
-    rc |= json_object_set_new(root, "trace_events",
-                              number(report->trace_events));
-    rc |= json_object_set_new(root, "nr_failures",
-                              number(report->nr_failures));
+    rc |=
+        json_object_set_new(root, "trace_events", number(report->trace_events));
+    rc |= json_object_set_new(root, "nr_failures", number(report->nr_failures));
     return rc;
 }
 
@@ -90,8 +101,7 @@ lists_json(json_t *root, const struct avicemu_mock_report *report)
         rc |= json_array_append_new(vms, vm_json(&report->vms[i]));
     }
     for (uint32_t i = 0; i < report->nr_failures && i < 16; i++) {
-        rc |= json_array_append_new(failures,
-                                    json_string(report->failures[i]));
+        rc |= json_array_append_new(failures, json_string(report->failures[i]));
     }
     rc |= json_object_set_new(root, "vms", vms);
     rc |= json_object_set_new(root, "failures", failures);

@@ -5,18 +5,18 @@
 
 #include "scenario.h"
 
-#include <avicemu/mock/guest.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <avicemu/mock/guest.h>
+
 #define US 1000u
 #define MS 1000000u
-#define S 1000000000u
+#define S  1000000000u
 
-#define HOST(field) offsetof(struct avicemu_mock_scenario, field)
-#define VM(field) offsetof(struct avicemu_mock_vm_config, field)
+#define HOST(field)   offsetof(struct avicemu_mock_scenario, field)
+#define VM(field)     offsetof(struct avicemu_mock_vm_config, field)
 #define DEVICE(field) offsetof(struct avicemu_mock_device_config, field)
 
 _Static_assert(sizeof(enum avicemu_mock_clock) == sizeof(uint32_t) &&
@@ -143,8 +143,8 @@ time_text(uint64_t ns, char *buf, size_t len)
     while (ns == 0 ? i < 5 : ns % units[i].ns != 0) {
         i++;
     }
-    (void)snprintf(buf, len, "%llu%s",
-                   (unsigned long long)(ns / units[i].ns), units[i].name);
+    (void)snprintf(buf, len, "%llu%s", (unsigned long long)(ns / units[i].ns),
+                   units[i].name);
 }
 
 void
@@ -157,8 +157,7 @@ ae_key_allowed(const struct ae_key *key, char *buf, size_t len)
     case AE_KEY_CHOICE:
     case AE_KEY_PROGRAM:
         at = snprintf(buf, len, "must be one of");
-        for (unsigned i = 0; key->choices[i] != NULL && (size_t)at < len;
-             i++) {
+        for (unsigned i = 0; key->choices[i] != NULL && (size_t)at < len; i++) {
             at += snprintf(buf + at, len - (size_t)at, "%s %s",
                            i == 0 ? "" : ",", key->choices[i]);
         }
@@ -175,8 +174,7 @@ ae_key_allowed(const struct ae_key *key, char *buf, size_t len)
     case AE_KEY_U64:
         break;
     }
-    (void)snprintf(buf, len, "must be %llu..%llu",
-                   (unsigned long long)key->min,
+    (void)snprintf(buf, len, "must be %llu..%llu", (unsigned long long)key->min,
                    (unsigned long long)key->max);
 }
 
@@ -315,8 +313,7 @@ ae_scenario_fits(const struct avicemu_mock_scenario *s, struct ae_fault *ret)
         return refuse(ret, NULL, "there must be 1..32 sections [vm NAME]");
     }
     if (s->nr_devices > AVICEMU_MOCK_MAX_DEVICES) {
-        return refuse(ret, NULL,
-                      "there must be 0..64 sections [device NAME]");
+        return refuse(ret, NULL, "there must be 0..64 sections [device NAME]");
     }
     if (!ranges_fit(s, ret)) {
         return false;
@@ -357,8 +354,7 @@ avicemu_mock_scenario_check(const struct avicemu_mock_scenario *scenario,
     if (error != NULL) {
         (void)snprintf(error, len, "[%s] number %u, %s: %s",
                        kinds[fault.section], fault.index,
-                       fault.key != NULL ? fault.key : "as a whole",
-                       fault.why);
+                       fault.key != NULL ? fault.key : "as a whole", fault.why);
     }
     return -EINVAL;
 }

@@ -8,9 +8,9 @@
  * all go by it.
  */
 
-#include <avicemu/mock/scenario.h>
-
 #include <stdbool.h>
+
+#include <avicemu/mock/scenario.h>
 
 enum ae_section {
     AE_SECTION_HOST,
@@ -52,17 +52,21 @@ struct ae_fault {
 };
 
 /* The struct of section number index. */
-void *ae_section_of(struct avicemu_mock_scenario *s, enum ae_section section,
-                    uint32_t index);
+void *
+ae_section_of(struct avicemu_mock_scenario *s, enum ae_section section,
+              uint32_t index);
 
-uint64_t ae_key_get(const struct ae_key *key, const void *section);
-void ae_key_set(const struct ae_key *key, void *section, uint64_t value);
+uint64_t
+ae_key_get(const struct ae_key *key, const void *section);
+void
+ae_key_set(const struct ae_key *key, void *section, uint64_t value);
 
 /* "must be 1..64", "must be one of wall, virtual" */
-void ae_key_allowed(const struct ae_key *key, char *buf, size_t len);
+void
+ae_key_allowed(const struct ae_key *key, char *buf, size_t len);
 
 /* Ranges, and what must fit together. True: all is well. */
-bool ae_scenario_fits(const struct avicemu_mock_scenario *s,
-                      struct ae_fault *ret);
+bool
+ae_scenario_fits(const struct avicemu_mock_scenario *s, struct ae_fault *ret);
 
 #endif

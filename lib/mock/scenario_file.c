@@ -8,8 +8,6 @@
  * The first fault is the one that is told.
  */
 
-#include "scenario.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <ini.h>
@@ -18,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scenario.h"
+
 #define MAX_FILE_BYTES (1u << 20)
-#define VALUE_BYTES 64
+#define VALUE_BYTES    64
 
 static const char *const section_names[AE_NR_SECTION] = { "host", "vm",
                                                           "device" };
@@ -53,7 +53,8 @@ struct reader {
     size_t len;
 };
 
-static void fault_at(struct reader *r, unsigned line, const char *fmt, ...)
+static void
+fault_at(struct reader *r, unsigned line, const char *fmt, ...)
     AVICEMU_PRINTF(3, 4);
 
 static void
@@ -150,8 +151,8 @@ section_add(struct reader *r, const char *title)
     (void)snprintf(s->title, sizeof(s->title), "%s", title);
     if (r->nr_sections == MAX_SECTIONS || !object_add(r, s, name)) {
         fault_at(r, r->line, "[%s]: at most %u sections of this kind", title,
-                 kind == AE_SECTION_VM ? AVICEMU_MOCK_MAX_VMS :
-                                         AVICEMU_MOCK_MAX_DEVICES);
+                 kind == AE_SECTION_VM ? AVICEMU_MOCK_MAX_VMS
+                                       : AVICEMU_MOCK_MAX_DEVICES);
         return;
     }
     s->places = calloc(ae_nr_keys, sizeof(*s->places));
@@ -237,12 +238,9 @@ time_read(const char *text, uint64_t *ret)
     static const struct {
         const char *name;
         uint64_t ns;
-    } units[] = { { "ns", 1 },
-                  { "us", 1000u },
-                  { "ms", 1000000u },
-                  { "s", 1000000000u },
-                  { "m", 60000000000u },
-                  { "h", 3600000000000u } };
+    } units[] = { { "ns", 1 },           { "us", 1000u },
+                  { "ms", 1000000u },    { "s", 1000000000u },
+                  { "m", 60000000000u }, { "h", 3600000000000u } };
     const char *end = NULL;
     uint64_t n = 0;
 
@@ -250,8 +248,7 @@ time_read(const char *text, uint64_t *ret)
         return false;
     }
     for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strcmp(end, units[i].name) == 0 &&
-            n <= UINT64_MAX / units[i].ns) {
+        if (strcmp(end, units[i].name) == 0 && n <= UINT64_MAX / units[i].ns) {
             *ret = n * units[i].ns;
             return true;
         }
@@ -320,8 +317,8 @@ key_take(struct reader *r, unsigned k, const char *text)
     if (!value_read(key, text, &value) || value < key->min ||
         value > key->max) {
         ae_key_allowed(key, allowed, sizeof(allowed));
-        fault_at(r, r->line, "[%s] %s = %s: %s", r->now->title, key->name,
-                 text, allowed);
+        fault_at(r, r->line, "[%s] %s = %s: %s", r->now->title, key->name, text,
+                 allowed);
         return;
     }
     ae_key_set(key, ae_section_of(r->scenario, r->now->kind, r->now->index),
@@ -424,8 +421,11 @@ avicemu_mock_scenario_parse(const char *name, const char *text,
     int line;
 
     if (scenario != NULL && r != NULL) {
-        *r = (struct reader){ .name = name, .at = text, .error = error,
-                              .len = len, .scenario = scenario };
+        *r = (struct reader){ .name = name,
+                              .at = text,
+                              .error = error,
+                              .len = len,
+                              .scenario = scenario };
         avicemu_mock_scenario_init(scenario);
         line = ini_parse_stream(line_read, r, on_key, r);
         if (line != 0) {

@@ -21,15 +21,15 @@
 
 #include "virtual.h"
 
-#include "random.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
-#define STEP_NS 200u
+#include "random.h"
+
+#define STEP_NS        200u
 #define STEP_JITTER_NS 64u
-#define EXIT_NS 1000u
-#define WATCH_NS 1000000u /* how often the watchdog looks */
+#define EXIT_NS        1000u
+#define WATCH_NS       1000000u /* how often the watchdog looks */
 
 enum event {
     EVENT_STEP,
@@ -130,8 +130,8 @@ void
 ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
 {
     if (cpu->sim_blocked && !cpu->sim_queued) {
-        ae_host_trace(sim->host, cpu->vm->first_who + cpu->index,
-                      AE_TRACE_WAKE, 0);
+        ae_host_trace(sim->host, cpu->vm->first_who + cpu->index, AE_TRACE_WAKE,
+                      0);
         atomic_store(&cpu->asleep, 0);
         cpu_runnable(sim, cpu);
     }
@@ -231,8 +231,8 @@ step_event(struct ae_virtual *sim, uint32_t p)
     enum ae_turn turn = ae_cpu_turn(cpu);
     uint64_t cost = STEP_NS + ae_random_next(&sim->random) % STEP_JITTER_NS +
                     (cpu->nr_exits - pcpu->exits_seen) * EXIT_NS;
-    bool slice_over = turn == AE_TURN_PAUSE ||
-                      sim->host->now_ns + cost >= pcpu->slice_end_ns;
+    bool slice_over =
+        turn == AE_TURN_PAUSE || sim->host->now_ns + cost >= pcpu->slice_end_ns;
 
     pcpu->exits_seen = cpu->nr_exits;
     if (turn == AE_TURN_SLEEP && cpu_block(sim, p)) {

@@ -10,14 +10,18 @@
 #include "cpu.h"
 #include "device.h"
 
-struct ae_virtual *ae_virtual_create(struct avicemu_mock_host *host);
-void ae_virtual_destroy(struct ae_virtual *sim);
+struct ae_virtual *
+ae_virtual_create(struct avicemu_mock_host *host);
+void
+ae_virtual_destroy(struct ae_virtual *sim);
 
 /* ops->wake came for a CPU that is in a block. */
-void ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu);
+void
+ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu);
 
 /* The device has something to do at that time. */
-void ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
-                       uint64_t when_ns);
+void
+ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
+                  uint64_t when_ns);
 
 #endif

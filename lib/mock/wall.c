@@ -14,12 +14,12 @@
  * has parked, and the sleeper looks at the flag first.
  */
 
-#include "cpu.h"
-#include "device.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "cpu.h"
+#include "device.h"
 
 #define NS_PER_S 1000000000u
 #define WATCH_NS 20000000u
@@ -96,8 +96,8 @@ cpu_thread(void *arg)
 struct threads {
     uint32_t nr_devices;
     uint32_t nr_cpus;
-    struct avicemu_mock_cpu *cpus[AVICEMU_MOCK_MAX_VMS *
-                                  AVICEMU_MOCK_MAX_VCPUS];
+    struct avicemu_mock_cpu
+        *cpus[AVICEMU_MOCK_MAX_VMS * AVICEMU_MOCK_MAX_VCPUS];
 };
 
 static int
@@ -205,8 +205,7 @@ watch(struct avicemu_mock_host *host)
             return;
         }
         if (options->progress != NULL) {
-            options->progress(options->opaque, now,
-                              host->scenario.duration_ns);
+            options->progress(options->opaque, now, host->scenario.duration_ns);
         }
         watch_wait(host);
     }
