@@ -12,7 +12,11 @@
 # last line that says what is missing, if something is.
 set -u
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=$(mkdir -p "${1:-$top/build}" && cd "${1:-$top/build}" && pwd)
+build=${1:-$top/build}
+if ! build=$(cd "$build" 2>/dev/null && pwd); then
+    echo "FAIL nested: no build folder ${1:-$top/build} (meson setup makes one)"
+    exit 1
+fi
 vmm=$build/examples/kvm_vmm_static
 guest=$build/examples/guest/guest.elf
 cache=$build/nested

@@ -175,8 +175,8 @@ delay_tsc(uint64_t tsc)
     }
 }
 
-/* One second: far beyond any latency that is not a lost event. */
-#define PATIENCE_MS 1000u
+/* Two seconds: far beyond any latency that is not a lost event. */
+#define PATIENCE_MS 2000u
 
 bool
 wait_for(const volatile uint32_t *word, uint32_t at_least)

@@ -365,16 +365,11 @@ ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     return AVICEMU_ACCESS_DONE;
 }
 
-/* An MSR of the APIC? Then what is due comes before the access. */
 static bool
-msr_claims(struct avicemu_vcpu *vcpu, uint32_t msr)
+msr_claims(uint32_t msr)
 {
-    if (msr != AE_MSR_APIC_BASE && msr != AE_MSR_TSC_DEADLINE &&
-        (msr < AE_MSR_X2APIC_FIRST || msr > AE_MSR_X2APIC_LAST)) {
-        return false;
-    }
-    ae_vcpu_look(vcpu);
-    return true;
+    return msr == AE_MSR_APIC_BASE || msr == AE_MSR_TSC_DEADLINE ||
+           (msr >= AE_MSR_X2APIC_FIRST && msr <= AE_MSR_X2APIC_LAST);
 }
 
 static enum avicemu_access
@@ -428,7 +423,7 @@ ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
     enum avicemu_access access = AVICEMU_ACCESS_GP;
     uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
 
-    if (!msr_claims(vcpu, msr)) {
+    if (!msr_claims(msr)) {
         return AVICEMU_ACCESS_UNCLAIMED;
     }
     if (msr == AE_MSR_APIC_BASE) {
@@ -437,6 +432,7 @@ ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
     } else if (msr == AE_MSR_TSC_DEADLINE) {
         access = deadline_read(vcpu, ret);
     } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
+        ae_vcpu_look(vcpu);
         access = ae_lapic_msr_read(&vcpu->lapic, slot,
                                    access_time(vcpu, slot, slot), ret, &fx);
     }
@@ -452,15 +448,17 @@ ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
     enum avicemu_access access = AVICEMU_ACCESS_GP;
     uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
 
-    if (!msr_claims(vcpu, msr)) {
+    if (!msr_claims(msr)) {
         return AVICEMU_ACCESS_UNCLAIMED;
     }
     if (msr == AE_MSR_APIC_BASE) {
+        ae_vcpu_look(vcpu);
         access = ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_GUEST,
                                      ae_vcpu_now(vcpu), &fx);
     } else if (msr == AE_MSR_TSC_DEADLINE) {
         access = deadline_write(vcpu, value);
     } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
+        ae_vcpu_look(vcpu);
         access = ae_lapic_msr_write(&vcpu->lapic, slot,
                                     access_time(vcpu, slot, slot), value, &fx);
     }
