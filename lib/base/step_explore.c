@@ -191,7 +191,7 @@ pick(uint32_t set, int current)
 static bool
 is_preemption(const struct node *n, int choice)
 {
-    return n->before >= 0 && choice < AE_STEP_DRAIN && choice != n->before &&
+    return n->before >= 0 && choice != n->before &&
            (n->enabled & 1u << n->before) != 0;
 }
 
@@ -204,7 +204,7 @@ candidates(const struct explorer *e, const struct node *n)
     if (e->max_preemptions == 0 || n->preemptions < e->max_preemptions) {
         return set;
     }
-    for (int c = 0; c < AE_STEP_DRAIN; c++) {
+    for (int c = 0; c < (int)NR_CHOICES; c++) {
         if (is_preemption(n, c)) {
             set &= ~(1u << c);
         }

@@ -112,7 +112,9 @@ choose(struct avicemu_vcpu *vcpu, const struct choice *c,
         return;
     }
     if ((c->events & AE_EV_WFS) != 0) {
-        bool sipi = (c->events & AE_EV_SIPI) != 0 && core_takes(c, 0);
+        /* An INIT that is held back comes before the SIPI behind it. */
+        bool sipi = (c->events & (AE_EV_SIPI | AE_EV_INIT)) == AE_EV_SIPI &&
+                    core_takes(c, 0);
 
         todo->what = sipi ? AVICEMU_DO_SIPI : AVICEMU_DO_SLEEP;
         todo->vector = sipi ? (uint8_t)(c->events >> AE_EV_SIPI_SHIFT) : 0;

@@ -60,7 +60,7 @@ ae_halt_runnable(struct avicemu_vcpu *vcpu)
         return true;
     }
     if ((events & AE_EV_WFS) != 0) {
-        return (events & AE_EV_SIPI) != 0;
+        return (events & (AE_EV_SIPI | AE_EV_INIT)) == AE_EV_SIPI;
     }
     if (!vcpu->halted) {
         return true;

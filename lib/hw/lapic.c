@@ -380,8 +380,4 @@ ae_lapic_timer_sync(struct ae_lapic *l, uint64_t now,
     }
     fx->ticks = ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
     ae_lapic_local_own(l, LAPIC_LVT_TIMER, fx);
-    if ((fx->events & AE_EVENT_ERROR) != 0) {
-        fx->events &= ~AE_EVENT_ERROR;
-        ae_lapic_error_sync(l, fx);
-    }
 }

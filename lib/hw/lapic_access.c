@@ -409,7 +409,9 @@ tmcct_read(const struct ae_lapic *l, uint64_t now)
 {
     struct ae_timer t = l->timer;
 
-    ae_timer_rearm(&l->model->clock, &t, now); /* it may be paused */
+    if (!ae_lapic_enabled(l)) {
+        return 0;
+    }
     (void)ae_timer_expire(&l->model->clock, &t, now);
     return ae_timer_current(&l->model->clock, &t, now);
 }

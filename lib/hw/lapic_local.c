@@ -40,6 +40,16 @@ local_note(struct ae_lapic_effects *fx, uint8_t vector,
     fx->nr_local++;
 }
 
+/* What an LVT entry raised while the owner is at it: an error at once. */
+static void
+owner_events(struct ae_lapic *l, uint32_t events, struct ae_lapic_effects *fx)
+{
+    fx->events |= events & ~AE_EVENT_ERROR;
+    if ((events & AE_EVENT_ERROR) != 0) {
+        ae_lapic_error_sync(l, fx);
+    }
+}
+
 /* Deliver an LVT entry on the owner's behalf, for the books. */
 void
 ae_lapic_local_own(struct ae_lapic *l, uint32_t offset,
@@ -50,7 +60,7 @@ ae_lapic_local_own(struct ae_lapic *l, uint32_t offset,
     uint32_t events = 0;
     enum avicemu_post result = ae_lapic_local(l, offset, &events);
 
-    fx->events |= events;
+    owner_events(l, events, fx);
     if (events == 0) {
         local_note(fx, vector, result);
     }
@@ -329,7 +339,7 @@ ae_lapic_lint_recheck(struct ae_lapic *l, unsigned pin,
     }
     enum avicemu_post result = lint_evaluate(l, pin, false, &events);
 
-    fx->events |= events;
+    owner_events(l, events, fx);
     local_note(fx, (uint8_t)AE_GET(lvt, LVT_VECTOR), result);
 }
 

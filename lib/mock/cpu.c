@@ -113,6 +113,30 @@ ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu)
     atomic_store(&cpu->pcpu, pcpu);
 }
 
+/*
+ * A lost kick is late, not lost: the next exit finds what it was about. With
+ * the virtual clock no post is ever half done, so it can be told: if nothing
+ * waited at enter, and nobody has rung since, nothing can be deliverable now.
+ */
+static void
+kick_lost(struct avicemu_mock_cpu *cpu)
+{
+    struct avicemu_vcpu_view view = { .size = sizeof(view) };
+
+    if (cpu->vm->host->sim == NULL || cpu->windows != 0 ||
+        cpu->threshold != 0 || !cpu->if_flag || cpu->shadow != 0 ||
+        atomic_load(&cpu->pcpu_held->doorbell) != 0) {
+        return;
+    }
+    if (avicemu_vcpu_view(cpu->vcpu, &view) == 0 && view.pending >= 0) {
+        ae_host_fail(cpu->vm->host,
+                     "%s vCPU %u: lost kick: vector %02xh became pending "
+                     "while it ran (%llu kicks so far)",
+                     cpu->vm->config->name, cpu->index, (unsigned)view.pending,
+                     (unsigned long long)cpu->kicks);
+    }
+}
+
 void
 ae_cpu_leave(struct avicemu_mock_cpu *cpu)
 {
@@ -128,6 +152,7 @@ ae_cpu_leave(struct avicemu_mock_cpu *cpu)
     if (rc != 0) {
         library_refused(cpu, "avicemu_vcpu_exit", rc);
     }
+    kick_lost(cpu);
 }
 
 static void

@@ -180,6 +180,25 @@ cpu_of(struct ae_virtual *sim, uint32_t who)
     return vm->cpus[who % AVICEMU_MOCK_MAX_VCPUS];
 }
 
+/* Whoever sleeps on work and is not in the queue was not woken for it. */
+static void
+wake_lost(struct avicemu_mock_cpu *cpu)
+{
+    struct avicemu_vcpu_view view = { .size = sizeof(view) };
+
+    if (!cpu->sim_blocked || cpu->sim_queued ||
+        !avicemu_vcpu_runnable(cpu->vcpu)) {
+        return;
+    }
+    (void)avicemu_vcpu_view(cpu->vcpu, &view);
+    ae_host_fail(cpu->vm->host,
+                 "%s vCPU %u: lost wake-up: it sleeps on vector %02xh, "
+                 "%u NMIs (%llu wakes so far)",
+                 cpu->vm->config->name, cpu->index,
+                 view.pending < 0 ? 0u : (unsigned)view.pending, view.nr_nmi,
+                 (unsigned long long)cpu->wakes);
+}
+
 static void
 deadline_event(struct ae_virtual *sim, const struct ae_heap_item *item)
 {
@@ -189,6 +208,7 @@ deadline_event(struct ae_virtual *sim, const struct ae_heap_item *item)
         cpu->sim_deadline = UINT64_MAX;
     }
     if (cpu->sim_blocked && !cpu->sim_queued) {
+        wake_lost(cpu); /* or else the tick would hide it */
         (void)avicemu_vcpu_expire(cpu->vcpu); /* wakes, if it is due */
     }
 }
@@ -302,14 +322,7 @@ end_check(struct avicemu_mock_cpu *cpu, bool ran_out)
     struct avicemu_mock_host *host = cpu->vm->host;
     int32_t outstanding = atomic_load(&cpu->outstanding);
 
-    if (cpu->sim_blocked && !cpu->sim_queued &&
-        avicemu_vcpu_runnable(cpu->vcpu)) {
-        ae_host_fail(host,
-                     "%s vCPU %u: lost wake-up: it sleeps on work (%llu "
-                     "wakes so far)",
-                     cpu->vm->config->name, cpu->index,
-                     (unsigned long long)cpu->wakes);
-    }
+    wake_lost(cpu);
     if (ran_out && outstanding > 0) {
         ae_host_fail(host,
                      "%s vCPU %u: waits for %d things that will never "

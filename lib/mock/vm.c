@@ -32,6 +32,9 @@ on_kick(void *opaque, struct avicemu_vcpu *vcpu)
 
     (void)vcpu;
     (void)atomic_fetch_add_explicit(&cpu->kicks, 1, memory_order_relaxed);
+    if (ae_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_KICK)) {
+        return;
+    }
     /* NULL: it came out and gave its pCPU back since the library looked. */
     if (pcpu != NULL) {
         atomic_store(&pcpu->doorbell, 1);
