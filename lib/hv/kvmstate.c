@@ -150,6 +150,10 @@ ae_kvm_import(struct avicemu_vcpu *vcpu, uint32_t flags,
     }
     ae_lapic_derive(l, &fx);
     ae_snapshot_book_irr(vcpu);
+    for (unsigned pin = 0; pin < 2; pin++) {
+        /* The pins are not in the page: a level that is high goes on. */
+        ae_lapic_lint_recheck(l, pin, &fx);
+    }
     ae_vcpu_apply(vcpu, &fx);
     return 0;
 }

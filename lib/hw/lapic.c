@@ -378,6 +378,9 @@ ae_lapic_timer_sync(struct ae_lapic *l, uint64_t now,
     if (ticks == 0) {
         return;
     }
+    if ((ae_vapic_read(l->page, LAPIC_LVT_TIMER) & AE_MASK(LVT_MASK)) != 0) {
+        l->timer.backlog = 0; /* nobody misses the ticks of a masked timer */
+    }
     fx->ticks = ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks;
     ae_lapic_local_own(l, LAPIC_LVT_TIMER, fx);
 }
