@@ -24,7 +24,7 @@
 
 #define EXIT_BOOKS 1
 #define EXIT_USAGE 2
-#define BAR 30
+#define BAR        30
 
 const char *argp_program_version = "avicemu-host 0.1.0";
 
@@ -79,15 +79,15 @@ on_progress(void *opaque, uint64_t now_ns, uint64_t total_ns)
     if (now_ns < teller->told_ns + every_ns && now_ns < total_ns) {
         return;
     }
-    if (teller->told_ns >= total_ns) {
-        return; /* draining: it has said so */
+    if (teller->told_ns >= total_ns || total_ns < every_ns) {
+        return; /* draining, and it has said so; or over at once */
     }
     teller->told_ns = now_ns;
     now_ns = now_ns > total_ns ? total_ns : now_ns;
     if (teller->terminal) {
         bar_draw(teller, now_ns, total_ns);
     } else {
-        (void)fprintf(teller->file, "%.0f of %.0f s\n", (double)now_ns / 1e9,
+        (void)fprintf(teller->file, "%.1f of %.1f s\n", (double)now_ns / 1e9,
                       (double)total_ns / 1e9);
         (void)fflush(teller->file);
     }
@@ -251,11 +251,15 @@ int
 main(int argc, char **argv)
 {
     static const struct argp argp = {
-        options, on_option, "FILE.ini",
+        options,
+        on_option,
+        "FILE.ini",
         "Run a scenario on the mock host and close its books.\v"
         "FILE.ini may be - for standard input. Exit status: 0 all books "
         "close, 1 they do not, 2 bad scenario or usage.",
-        NULL, NULL, NULL
+        NULL,
+        NULL,
+        NULL
     };
     static struct avicemu_mock_scenario scenario;
     struct arguments arguments = { NULL, NULL, NULL, NULL, 0 };

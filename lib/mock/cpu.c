@@ -20,6 +20,7 @@
 #include "random.h"
 
 #define STEP_BUDGET 8
+#define MAX_COMPUTE 4
 
 /* ---- the core ----------------------------------------------------------- */
 
@@ -113,6 +114,25 @@ ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu)
     atomic_store(&cpu->pcpu, pcpu);
 }
 
+void
+ae_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what)
+{
+    struct avicemu_vcpu_view view = { .size = sizeof(view) };
+    char work[32] = "an INIT or SIPI";
+
+    (void)avicemu_vcpu_view(cpu->vcpu, &view);
+    if (view.pending >= 0) {
+        (void)snprintf(work, sizeof(work), "vector %02xh",
+                       (unsigned)view.pending);
+    } else if (view.nr_nmi != 0) {
+        (void)snprintf(work, sizeof(work), "an NMI");
+    }
+    ae_host_fail(
+        cpu->vm->host, "%s vCPU %u: lost %s %s (so far %llu kicks, %llu wakes)",
+        cpu->vm->config->name, cpu->index, what, work,
+        (unsigned long long)cpu->kicks, (unsigned long long)cpu->wakes);
+}
+
 /*
  * A lost kick is late, not lost: the next exit finds what it was about. With
  * the virtual clock no post is ever half done, so it can be told: if nothing
@@ -124,16 +144,14 @@ kick_lost(struct avicemu_mock_cpu *cpu)
     struct avicemu_vcpu_view view = { .size = sizeof(view) };
 
     if (cpu->vm->host->sim == NULL || cpu->windows != 0 ||
-        cpu->threshold != 0 || !cpu->if_flag || cpu->shadow != 0 ||
+        cpu->threshold != 0 || cpu->shadow != 0 ||
         atomic_load(&cpu->pcpu_held->doorbell) != 0) {
         return;
     }
-    if (avicemu_vcpu_view(cpu->vcpu, &view) == 0 && view.pending >= 0) {
-        ae_host_fail(cpu->vm->host,
-                     "%s vCPU %u: lost kick: vector %02xh became pending "
-                     "while it ran (%llu kicks so far)",
-                     cpu->vm->config->name, cpu->index, (unsigned)view.pending,
-                     (unsigned long long)cpu->kicks);
+    (void)avicemu_vcpu_view(cpu->vcpu, &view);
+    if ((cpu->if_flag && view.pending >= 0) ||
+        (!cpu->nmi_blocked && view.nr_nmi != 0)) {
+        ae_cpu_lost(cpu, "kick: while it ran there came");
     }
 }
 
@@ -184,8 +202,6 @@ take_vector(struct avicemu_mock_cpu *cpu, uint8_t vector)
     cpu->handled[vector]++;
     frame_push(cpu, cpu->idt[vector], vector);
     cpu->if_flag = false;
-    /* More may wait for IF than enter knew before this one was taken. */
-    cpu->windows |= AVICEMU_DO_WINDOW;
 }
 
 static void
@@ -202,7 +218,6 @@ take_nmi(struct avicemu_mock_cpu *cpu)
     frame_push(cpu, cpu->nmi, 2);
     cpu->if_flag = false;
     cpu->nmi_blocked = true;
-    cpu->windows |= AVICEMU_DO_NMI_WINDOW;
 }
 
 static bool
@@ -284,17 +299,33 @@ halt(struct avicemu_mock_cpu *cpu)
     return AE_TURN_SLEEP;
 }
 
+/*
+ * One step of the top frame. Between two steps a program computes for a few
+ * turns, inside the guest: most steps end with an access, and without this a
+ * vCPU would hardly ever be in the guest when a message comes.
+ */
+static enum avicemu_mock_next
+step(struct avicemu_mock_cpu *cpu)
+{
+    struct ae_gate gate = cpu->frames[cpu->nr_frames - 1].gate;
+
+    if (cpu->nr_frames == 1 && cpu->compute > 0) {
+        cpu->compute--;
+        return AVICEMU_MOCK_NEXT_STEP;
+    }
+    cpu->compute = (uint32_t)(ae_random_next(&cpu->random) % MAX_COMPUTE);
+    return gate.fn(cpu, gate.state, STEP_BUDGET);
+}
+
 enum ae_turn
 ae_cpu_turn(struct avicemu_mock_cpu *cpu)
 {
-    struct ae_gate gate;
     enum avicemu_mock_next next;
 
     if (!cpu->inside && !cpu_enter(cpu)) {
         return AE_TURN_SLEEP;
     }
-    gate = cpu->frames[cpu->nr_frames - 1].gate;
-    next = gate.fn(cpu, gate.state, STEP_BUDGET);
+    next = step(cpu);
     cpu->shadow -= cpu->shadow != 0;
     switch (next) {
     case AVICEMU_MOCK_NEXT_HALT:

@@ -65,6 +65,7 @@ struct avicemu_mock_cpu {
     uint32_t nr_frames;
     uint32_t shadow; /* steps that the STI shadow still covers */
     uint32_t cr8;
+    uint32_t compute; /* turns before the program's next step */
     bool if_flag;
     bool nmi_blocked;
     struct ae_gate idt[256];
@@ -135,6 +136,10 @@ ae_cpu_turn(struct avicemu_mock_cpu *cpu);
 /* Come out of the guest, if inside. */
 void
 ae_cpu_leave(struct avicemu_mock_cpu *cpu);
+
+/* Fail the run: it has lost what, and the work that waits. */
+void
+ae_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what);
 
 /* Stop all this CPU does and begin at the boot code, as after a SIPI. */
 void

@@ -14,8 +14,8 @@
  *   STOP_LEAVE  no vCPU runs, so nobody posts: whoever sleeps, was not woken,
  *               and has work, has lost a wake-up. That is certain, no timeout
  *
- * Lines of failure, `lost` counts and the trace belong to the thread that runs
- * the host, but for ae_host_fail(), which any may call.
+ * Lines of failure are under lock: any thread may fail a run. The trace belongs
+ * to the one thread that the virtual clock has.
  */
 
 #include <semaphore.h>

@@ -184,19 +184,10 @@ cpu_of(struct ae_virtual *sim, uint32_t who)
 static void
 wake_lost(struct avicemu_mock_cpu *cpu)
 {
-    struct avicemu_vcpu_view view = { .size = sizeof(view) };
-
-    if (!cpu->sim_blocked || cpu->sim_queued ||
-        !avicemu_vcpu_runnable(cpu->vcpu)) {
-        return;
+    if (cpu->sim_blocked && !cpu->sim_queued &&
+        avicemu_vcpu_runnable(cpu->vcpu)) {
+        ae_cpu_lost(cpu, "wake-up: it sleeps on");
     }
-    (void)avicemu_vcpu_view(cpu->vcpu, &view);
-    ae_host_fail(cpu->vm->host,
-                 "%s vCPU %u: lost wake-up: it sleeps on vector %02xh, "
-                 "%u NMIs (%llu wakes so far)",
-                 cpu->vm->config->name, cpu->index,
-                 view.pending < 0 ? 0u : (unsigned)view.pending, view.nr_nmi,
-                 (unsigned long long)cpu->wakes);
 }
 
 static void

@@ -93,16 +93,8 @@ sleep_once(struct avicemu_mock_cpu *cpu, uint64_t deadline_ns)
 static void
 sleep_lost(struct avicemu_mock_cpu *cpu)
 {
-    struct avicemu_vcpu_view view = { .size = sizeof(view) };
-
     if (avicemu_vcpu_runnable(cpu->vcpu)) {
-        (void)avicemu_vcpu_view(cpu->vcpu, &view);
-        ae_host_fail(cpu->vm->host,
-                     "%s vCPU %u: lost wake-up: it sleeps on vector %02xh, "
-                     "%u NMIs (%llu wakes so far)",
-                     cpu->vm->config->name, cpu->index,
-                     view.pending < 0 ? 0u : (unsigned)view.pending,
-                     view.nr_nmi, (unsigned long long)cpu->wakes);
+        ae_cpu_lost(cpu, "wake-up: it sleeps on");
     }
 }
 

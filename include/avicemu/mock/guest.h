@@ -10,7 +10,8 @@
  * is no stack switching, so sanitizers see all of it, and a run with the
  * virtual clock is repeatable. Interrupts are taken between steps only: a step
  * is one long instruction, and what it decides before NEXT_HALT holds when the
- * CPU halts, as with "sti; hlt".
+ * CPU halts, as with "sti; hlt". Between two steps of the program, the CPU
+ * computes for a short random while, in which interrupts are taken, too.
  *
  * Interrupt handlers are step functions, too, one frame each: a handler that
  * calls sti() is interrupted by vectors of a higher class between its steps.

@@ -34,6 +34,7 @@ enum avicemu_mock_plant {
     AVICEMU_MOCK_PLANT_POST,    /* a device counts an MSI that it never sent */
     AVICEMU_MOCK_PLANT_HANDLER, /* an acknowledged vector is not handled */
     AVICEMU_MOCK_PLANT_WAKE,    /* a wake callback is forgotten */
+    AVICEMU_MOCK_PLANT_KICK,    /* a kick; seen with the virtual clock only */
 };
 
 struct avicemu_mock_options {
@@ -57,6 +58,7 @@ struct avicemu_mock_vm_report {
     uint32_t closed; /* 1: every book of this VM closes */
     /* The sum of the next five is posted. */
     uint64_t posted, delivered, merged, dropped, cleared, pending;
+    uint32_t drop_reasons; /* OR of 1u << enum avicemu_drop */
     /* Deliveries by kind. */
     uint64_t ipis, ticks, msis, others, nmis;
     /* How the vCPUs were told, and what they did. */
