@@ -194,18 +194,21 @@ lvt_edge(struct ae_lapic *l, uint32_t lvt, uint32_t *events)
     }
 }
 
-/* Delivery modes that an entry other than LINT has, as a set of bits. The
- * timer and Intel's error entry have no such field. [APM2 16.4], [SDM3 10.5.1]
- */
+/* Delivery modes that an LVT entry has, as a set of bits. The timer and Intel's
+ * error entry have no such field. [APM2 16.4], [SDM3 10.5.1] */
 static uint32_t
 lvt_modes(uint32_t offset)
 {
-    uint32_t modes = ae_bit32(AVICEMU_DELIVERY_FIXED) |
-                     ae_bit32(AVICEMU_DELIVERY_SMI) |
-                     ae_bit32(AVICEMU_DELIVERY_NMI);
+    const uint32_t all = ae_bit32(AVICEMU_DELIVERY_FIXED) |
+                         ae_bit32(AVICEMU_DELIVERY_SMI) |
+                         ae_bit32(AVICEMU_DELIVERY_NMI);
 
-    return offset >= LAPIC_LVT_EXT ? modes | ae_bit32(AVICEMU_DELIVERY_EXTINT)
-                                   : modes;
+    if (offset == LAPIC_LVT_LINT0 || offset == LAPIC_LVT_LINT1) {
+        return all | ae_bit32(AVICEMU_DELIVERY_INIT) |
+               ae_bit32(AVICEMU_DELIVERY_EXTINT);
+    }
+    return offset >= LAPIC_LVT_EXT ? all | ae_bit32(AVICEMU_DELIVERY_EXTINT)
+                                   : all;
 }
 
 enum avicemu_post
