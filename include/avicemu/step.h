@@ -181,8 +181,8 @@ struct avicemu_step_limits {
     uint32_t flags;         /* AVICEMU_STEP_* */
     uint32_t max_steps;     /* of one schedule; 0: 20000. More: LIVELOCK */
     uint64_t max_schedules; /* 0: 1000000. Then complete is 0 */
-    /* At most so many switches away from a party that could have gone on; 0:
-     * no limit. */
+    /* At most so many switches away from a party, or stores made visible,
+     * while that party could have gone on; 0: no limit. */
     uint32_t max_preemptions;
 };
 

@@ -120,8 +120,9 @@ struct avicemu_ops {
      */
     void (*arm)(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline);
     /*
-     * The guest moved, enabled, disabled or switched its APIC; value is the
-     * new APIC_BASE MSR. From the vCPU's own thread. NULL: nobody to tell.
+     * APIC_BASE changed: the guest moved, enabled, disabled or switched its
+     * APIC, or the host loaded the MSR. value is the new one. From the vCPU's
+     * own thread. NULL: nobody to tell.
      */
     void (*apic_base)(void *opaque, struct avicemu_vcpu *vcpu, uint64_t value);
     /*

@@ -197,8 +197,12 @@ ae_step_store(volatile void *p, unsigned bytes, uint64_t value,
     if (me->nr_stores == AE_STEP_BUFFER) {
         ae_step_drain_one(me);
     }
-    me->stores[me->nr_stores++] =
-        (struct ae_step_store){ .address = p, .bytes = bytes, .value = value };
+    me->stores[me->nr_stores++] = (struct ae_step_store){
+        .address = p,
+        .bytes = bytes,
+        .step = me->run->steps,
+        .value = value,
+    };
 }
 
 static uint64_t

@@ -412,6 +412,7 @@ ae_step_run_restart(struct ae_step_run *run)
         party_restart(&run->party[i]);
     }
     run->current = AE_STEP_CONTROLLER;
+    run->steps = 0;
 }
 
 void

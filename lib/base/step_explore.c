@@ -5,12 +5,17 @@
  * nodes, one per step, and the next one differs in the deepest node that has
  * an alternative left.
  *
- * Reduction: sleep sets (Godefroid, "Partial-Order Methods", 1996). After a
- * choice u at a node was explored, u sleeps in the node's other subtrees until
- * a step is taken that u depends on: what u could do later is what it did
- * then. So of all schedules that differ only in the order of independent
- * steps one is run to its end; the others are cut off ("pruned": run on
- * without branching, for a party cannot be stopped half-way).
+ * Reduction: dynamic partial-order reduction (Flanagan and Godefroid, POPL
+ * 2005) with sleep sets (Godefroid, 1996). A node gets an alternative only
+ * where two steps of the run depend on each other, are not ordered by what
+ * lies between (vector clocks), and so could have come the other way round.
+ * A choice that was explored sleeps in the node's later subtrees until a step
+ * is taken that it depends on. Of all schedules that differ only in the order
+ * of independent steps one is run to its end; what is found on the way to be
+ * such a copy is run on without branching and counted as pruned.
+ *
+ * A process is a party, or a party's store buffer: a drain follows the step
+ * that stored, and the drains before it.
  *
  * Two steps depend on each other if they touch the same memory and one of
  * them writes, if one's footprint is not known, or if one can make the other
@@ -33,16 +38,31 @@
 #define DEFAULT_STEPS     20000u
 #define DEFAULT_SCHEDULES 1000000u
 #define NR_CHOICES        (2 * AE_STEP_PARTIES)
+#define WATCHED           4u
+
+/* What a step touches. A polling loop's goes by the values it loaded. */
+struct footprint {
+    struct ae_step_op op;
+    uint32_t nr_watched; /* above WATCHED: not known */
+    const volatile void *watched[WATCHED];
+};
+
+/* By process, the number of its last step that comes before, plus 1. */
+struct clock {
+    uint32_t at[NR_CHOICES];
+};
 
 /* One step of the current path. Sets are bits by choice. */
 struct node {
     uint32_t enabled;
     uint32_t sleep;
+    uint32_t wanted; /* alternatives, with reduction */
     uint32_t tried;
     int chosen;
-    int before; /* who ran before */
+    struct footprint did;
+    struct clock clock; /* of chosen, after the step */
+    int before;         /* who ran before */
     uint32_t preemptions;
-    const char *what;  /* the step */
     const char *label; /* last stop that was passed or reached, or NULL */
 };
 
@@ -59,6 +79,7 @@ struct explorer {
     uint32_t depth;  /* of the current run */
     uint32_t extra;  /* steps beyond the path, while pruned */
     uint32_t sleep;
+    uint32_t last[NR_CHOICES]; /* each process's last step, plus 1; 0: none */
     bool pruned;
     bool misfit;
     enum avicemu_step_outcome outcome;
@@ -67,96 +88,219 @@ struct explorer {
 
 /* ---- dependence --------------------------------------------------------- */
 
-static struct ae_step_op
-op_of(const struct ae_step_run *run, int choice)
+static struct footprint
+footprint_of(const struct ae_step_run *run, int choice)
 {
-    if (choice < AE_STEP_DRAIN) {
-        return run->party[choice].op;
+    struct footprint f = { .nr_watched = 0 };
+
+    if (choice >= AE_STEP_DRAIN) {
+        const struct ae_step_store *s =
+            &run->party[choice - AE_STEP_DRAIN].stores[0];
+
+        f.op = (struct ae_step_op){
+            .what = "drain",
+            .address = s->address,
+            .bytes = s->bytes,
+            .effect = AE_STEP_WRITE,
+        };
+        return f;
     }
-    const struct ae_step_store *s =
-        &run->party[choice - AE_STEP_DRAIN].stores[0];
-
-    return (struct ae_step_op){
-        .what = "drain",
-        .address = s->address,
-        .bytes = s->bytes,
-        .effect = AE_STEP_WRITE,
-    };
-}
-
-static bool
-overlap(const struct ae_step_op *a, const struct ae_step_op *b)
-{
-    uintptr_t x = (uintptr_t)a->address;
-    uintptr_t y = (uintptr_t)b->address;
-
-    return x < y + b->bytes && y < x + a->bytes;
-}
-
-/* A polling loop goes on when a value that it loaded has changed: it reads
- * those, and nothing else is known to matter to it. */
-static bool
-watches(const struct ae_step_run *run, int choice, const struct ae_step_op *b)
-{
     const struct ae_step_party *p = &run->party[choice];
 
-    if (p->nr_watched == 0 || p->nr_watched > AE_STEP_WATCHED) {
+    f.op = p->op;
+    f.nr_watched = p->nr_watched;
+    for (uint32_t i = 0; i < p->nr_watched && i < WATCHED; i++) {
+        f.watched[i] = p->watched[i].address;
+    }
+    return f;
+}
+
+static bool
+overlap(const volatile void *a, uint32_t bytes, const struct ae_step_op *b)
+{
+    uintptr_t x = (uintptr_t)a;
+    uintptr_t y = (uintptr_t)b->address;
+
+    return x < y + b->bytes && y < x + bytes;
+}
+
+/* Does a polling loop go by what the other step writes? */
+static bool
+watches(const struct footprint *f, const struct ae_step_op *b)
+{
+    if (f->nr_watched == 0 || f->nr_watched > WATCHED) {
         return true;
     }
-    for (uint32_t i = 0; i < p->nr_watched; i++) {
-        const struct ae_step_op w = {
-            .address = p->watched[i].address,
-            .bytes = p->watched[i].bytes,
-        };
-
-        if (overlap(&w, b)) {
+    for (uint32_t i = 0; i < f->nr_watched; i++) {
+        if (overlap(f->watched[i], 8, b)) {
             return true;
         }
     }
     return false;
 }
 
+/* u, v: whose steps they are. */
 static bool
-independent(const struct ae_step_run *run, int u, int v)
+independent(int u, const struct footprint *fu, int v,
+            const struct footprint *fv)
 {
-    const struct ae_step_op a = op_of(run, u);
-    const struct ae_step_op b = op_of(run, v);
+    const struct ae_step_op *a = &fu->op;
+    const struct ae_step_op *b = &fv->op;
 
-    if (a.effect == AE_STEP_LOCAL || b.effect == AE_STEP_LOCAL) {
-        return (u - v) % AE_STEP_DRAIN != 0 || (!a.drained && !b.drained);
-    }
-    if (a.all_drained || b.all_drained || a.effect == AE_STEP_ANY ||
-        b.effect == AE_STEP_ANY) {
-        return false;
-    }
     if ((u - v) % AE_STEP_DRAIN == 0) {
         /* A party and its own drain: loads do not mind, for what is in the
          * buffer is forwarded. */
-        return !a.drained && !b.drained;
+        return u != v && !a->drained && !b->drained && !a->all_drained &&
+               !b->all_drained;
     }
-    if (a.effect == AE_STEP_READ && b.effect == AE_STEP_READ) {
+    if (a->effect == AE_STEP_LOCAL || b->effect == AE_STEP_LOCAL) {
         return true;
     }
-    if (a.wait == AE_STEP_WATCH || b.wait == AE_STEP_WATCH) {
-        return a.wait == AE_STEP_WATCH ? !watches(run, u, &b)
-                                       : !watches(run, v, &a);
+    if (a->all_drained || b->all_drained || a->effect == AE_STEP_ANY ||
+        b->effect == AE_STEP_ANY) {
+        return false;
     }
-    return !overlap(&a, &b);
+    if (a->effect == AE_STEP_READ && b->effect == AE_STEP_READ) {
+        return true;
+    }
+    if (a->wait == AE_STEP_WATCH || b->wait == AE_STEP_WATCH) {
+        return a->wait == AE_STEP_WATCH ? !watches(fu, b) : !watches(fv, a);
+    }
+    return !overlap(a->address, a->bytes, b);
 }
 
 /* Of these choices, those that still sleep after chosen was run. */
 static uint32_t
-sleep_after(const struct ae_step_run *run, uint32_t set, int chosen)
+sleep_after(const struct ae_step_run *run, uint32_t set, int chosen,
+            const struct footprint *did)
 {
     uint32_t left = 0;
 
     for (int u = 0; u < (int)NR_CHOICES; u++) {
-        if ((set & 1u << u) != 0 && u != chosen &&
-            independent(run, u, chosen)) {
-            left |= 1u << u;
+        if ((set & 1u << u) != 0 && u != chosen) {
+            const struct footprint f = footprint_of(run, u);
+
+            left |= independent(u, &f, chosen, did) ? 1u << u : 0;
         }
     }
     return left;
+}
+
+/* ---- races -------------------------------------------------------------- */
+
+static void
+clock_join(struct clock *a, const struct clock *b)
+{
+    for (unsigned i = 0; i < NR_CHOICES; i++) {
+        a->at[i] = a->at[i] < b->at[i] ? b->at[i] : a->at[i];
+    }
+}
+
+/* What comes before a process's next step whatever the schedule is: its own
+ * steps; for a drain, the store; for what waits for drains, these. */
+static struct clock
+clock_before(const struct explorer *e, int choice, const struct footprint *f)
+{
+    struct clock c = { { 0 } };
+    const int party = choice % AE_STEP_DRAIN;
+
+    if (e->last[choice] != 0) {
+        c = e->nodes[e->last[choice] - 1].clock;
+    }
+    if (choice >= AE_STEP_DRAIN) {
+        uint32_t step = e->run.party[party].stores[0].step;
+
+        clock_join(&c, &e->nodes[step - 1].clock);
+    }
+    for (int p = 0; p < AE_STEP_DRAIN; p++) {
+        uint32_t drain = e->last[p + AE_STEP_DRAIN];
+
+        if (drain != 0 &&
+            (f->op.all_drained || (f->op.drained && p == party))) {
+            clock_join(&c, &e->nodes[drain - 1].clock);
+        }
+    }
+    return c;
+}
+
+/*
+ * The next step of choice could have come before step i. Who can be first in
+ * a run that has all that does not come after i, then that step? One of them
+ * must be tried at node i. after: the next step's clock so far.
+ */
+static void
+race_note(struct explorer *e, uint32_t i, int choice, const struct clock *after)
+{
+    struct node *n = &e->nodes[i];
+    uint32_t first[NR_CHOICES] = { 0 }; /* plus 1, 0: none */
+    uint32_t fit = 0;
+
+    for (uint32_t k = i + 1; k <= e->depth; k++) {
+        const struct clock *c = k < e->depth ? &e->nodes[k].clock : after;
+        int who = k < e->depth ? e->nodes[k].chosen : choice;
+        bool initial = first[who] == 0;
+
+        if (k < e->depth && (c->at[n->chosen] > i || !initial)) {
+            continue;
+        }
+        for (unsigned r = 0; r < NR_CHOICES; r++) {
+            initial = initial && (first[r] == 0 || c->at[r] < first[r]);
+        }
+        first[who] = first[who] == 0 ? k + 1 : first[who];
+        fit |= initial ? 1u << who : 0;
+    }
+    fit &= n->enabled;
+    if (fit == 0) {
+        n->wanted |= n->enabled;
+    } else if ((fit & n->wanted) == 0) {
+        n->wanted |= (fit & 1u << choice) != 0 ? 1u << choice : fit & -fit;
+    }
+}
+
+/* Races of a process's next step with the path. Its clock after it, for the
+ * case that it is taken now. */
+static struct clock
+races_find(struct explorer *e, int choice, const struct footprint *f)
+{
+    const struct clock before = clock_before(e, choice, f);
+    struct clock after = before;
+    /* What may have had to wait can have come before a step that is not the
+     * last one it depends on: no order is taken for granted there. */
+    const bool waits = f->op.wait != AE_STEP_NOW || f->op.all_drained;
+
+    for (uint32_t i = e->depth; i-- > 0;) {
+        const struct node *n = &e->nodes[i];
+
+        if (before.at[n->chosen] > i ||
+            independent(n->chosen, &n->did, choice, f)) {
+            continue;
+        }
+        if (waits) {
+            e->nodes[i].wanted |= n->enabled;
+        } else if (after.at[n->chosen] <= i) {
+            race_note(e, i, choice, &after);
+        }
+        clock_join(&after, &n->clock);
+    }
+    after.at[choice] = e->depth + 1;
+    return after;
+}
+
+/* The path ends here: races of all that would have come. */
+static void
+races_find_all(struct explorer *e)
+{
+    for (int c = 0; c < (int)NR_CHOICES && e->reduce; c++) {
+        const struct ae_step_party *p = &e->run.party[c % AE_STEP_DRAIN];
+
+        if (c % AE_STEP_DRAIN < (int)e->run.nr &&
+            (c < AE_STEP_DRAIN ? p->status == AE_STEP_PARKED
+                               : p->nr_stores != 0)) {
+            const struct footprint f = footprint_of(&e->run, c);
+
+            (void)races_find(e, c, &f);
+        }
+    }
 }
 
 /* ---- choosing ----------------------------------------------------------- */
@@ -201,6 +345,9 @@ candidates(const struct explorer *e, const struct node *n)
 {
     uint32_t set = n->enabled & ~n->sleep & ~n->tried;
 
+    if (e->reduce) {
+        set &= n->wanted;
+    }
     if (e->max_preemptions == 0 || n->preemptions < e->max_preemptions) {
         return set;
     }
@@ -245,6 +392,7 @@ node_new(struct explorer *e, struct node *n, uint32_t enabled)
     *n = (struct node){
         .enabled = enabled,
         .sleep = e->sleep,
+        .wanted = enabled,
         .before = e->run.current,
     };
     if (parent != NULL) {
@@ -257,7 +405,24 @@ node_new(struct explorer *e, struct node *n, uint32_t enabled)
         return false;
     }
     n->chosen = pick(set, e->run.current);
+    n->wanted = 1u << n->chosen;
     return true;
+}
+
+/* The node's choice is made: what it does, and what it means for others. */
+static void
+step_take(struct explorer *e, struct node *n)
+{
+    n->did = footprint_of(&e->run, n->chosen);
+    n->label = NULL;
+    if (e->reduce) {
+        n->clock = races_find(e, n->chosen, &n->did);
+        e->sleep =
+            sleep_after(&e->run, n->sleep | n->tried, n->chosen, &n->did);
+    }
+    e->depth++;
+    e->last[n->chosen] = e->depth;
+    e->run.steps = e->depth;
 }
 
 static int
@@ -286,6 +451,7 @@ choose(struct ae_step_run *run)
     }
     if (e->depth >= e->prefix) {
         if (!node_new(e, n, enabled)) {
+            races_find_all(e);
             e->pruned = true;
             e->extra++;
             return pick(enabled, run->current);
@@ -299,10 +465,7 @@ choose(struct ae_step_run *run)
     } else if (n->enabled != enabled) {
         return stop_with(e, AVICEMU_STEP_NONDETERMINISTIC);
     }
-    n->what = op_of(run, n->chosen).what;
-    n->label = NULL;
-    e->sleep = e->reduce ? sleep_after(run, n->sleep | n->tried, n->chosen) : 0;
-    e->depth++;
+    step_take(e, n);
     return n->chosen;
 }
 
@@ -360,7 +523,7 @@ schedule_write(struct explorer *e)
         for (; k < e->depth && e->nodes[k].chosen == n->chosen; k++) {
             label = e->nodes[k].label != NULL ? e->nodes[k].label : label;
         }
-        label = label != NULL ? label : e->nodes[k - 1].what;
+        label = label != NULL ? label : e->nodes[k - 1].did.op.what;
         if (!text_add(e->found, &used,
                       e->run.party[n->chosen % AE_STEP_DRAIN].name, label,
                       k - i)) {
@@ -425,6 +588,7 @@ run_once(struct explorer *e)
     e->extra = 0;
     e->sleep = 0;
     e->pruned = false;
+    memset(e->last, 0, sizeof(e->last));
     ae_step_run_restart(&e->run);
     ae_step_run_go(&e->run);
     if (e->misfit) {

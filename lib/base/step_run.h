@@ -57,6 +57,7 @@ struct ae_step_op {
 struct ae_step_store {
     volatile void *address;
     uint32_t bytes;
+    uint32_t step; /* of the run, that stored it */
     uint64_t value;
 };
 
@@ -96,7 +97,8 @@ struct ae_step_run {
     bool abandoned; /* parties that get the baton leave for good */
     uint32_t nr;
     struct ae_step_party party[AE_STEP_PARTIES];
-    int current; /* who ran last */
+    int current;    /* who ran last */
+    uint32_t steps; /* so many were chosen */
     sem_t controller;
     /* Called with the baton, at every place to switch. */
     int (*choose)(struct ae_step_run *run);

@@ -201,16 +201,16 @@ static const uint8_t event_levels[8] = {
     [AVICEMU_DELIVERY_EXTINT] = AE_LEVEL_EXTINT,
 };
 
-enum avicemu_post
-ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
-                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
+/* Make an event pending; call nobody. */
+static enum avicemu_post
+event_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode, uint8_t vector,
+          enum avicemu_drop *why)
 {
     /* ORD none: the first guess of the exchange below. */
     uint32_t old = ae_load_relaxed_u32(&vcpu->events);
     uint32_t next;
     enum avicemu_post result;
 
-    *call = AE_CALL_NONE;
     do {
         result = event_next(vcpu, mode, vector, old, &next);
         if (result == AVICEMU_POST_DROPPED) {
@@ -222,9 +222,17 @@ ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
          * merges, so that the poster's writes are seen by who takes it. */
     } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
     AE_STEP(event_a);
-    if (result == AVICEMU_POST_NEW) {
-        *call = call_claim(vcpu, event_levels[mode]);
-    }
+    return result;
+}
+
+enum avicemu_post
+ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
+{
+    enum avicemu_post result = event_put(vcpu, mode, vector, why);
+
+    *call = result == AVICEMU_POST_NEW ? call_claim(vcpu, event_levels[mode])
+                                       : AE_CALL_NONE;
     return result;
 }
 
@@ -273,6 +281,10 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
         if (map[i].event == AE_EVENT_EXTINT && source == AE_SOURCE_LINT) {
             /* A level: nothing to latch, but somebody must look. */
             call = call_claim(vcpu, AE_LEVEL_EXTINT);
+        } else if (source == AE_SOURCE_OWNER) {
+            /* To claim the call here would take it from the next poster. */
+            (void)event_put(vcpu, map[i].mode, 0, &why);
+            continue;
         } else {
             result = ae_deliver_event(vcpu, map[i].mode, 0, &why, &call);
         }

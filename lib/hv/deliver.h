@@ -45,8 +45,9 @@ ae_deliver_local_call(struct avicemu_vcpu *vcpu);
 /* The AE_EVENT_* that an LVT entry raised. Local sources latch an ExtINT;
  * LINT pins are levels, which enter looks at. What became of the last one. */
 enum ae_source {
-    AE_SOURCE_LOCAL,
-    AE_SOURCE_LINT
+    AE_SOURCE_LOCAL, /* somebody else raised it */
+    AE_SOURCE_LINT,
+    AE_SOURCE_OWNER, /* the owner did, and will look: nobody is called */
 };
 enum avicemu_post
 ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,

@@ -125,7 +125,7 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
         ae_apicmap_update(&vcpu->vm->map);
     }
     if (fx->events != 0) {
-        (void)ae_deliver_lvt_events(vcpu, fx->events, AE_SOURCE_LOCAL);
+        (void)ae_deliver_lvt_events(vcpu, fx->events, AE_SOURCE_OWNER);
     }
     if ((fx->what & AE_DID_IPI) != 0) {
         struct avicemu_posted posted = { .why = 0 };

@@ -44,13 +44,14 @@ static bool
 ipi_mode_ok(const struct ae_lapic *l, const struct ae_message *m)
 {
     if (m->mode == AVICEMU_DELIVERY_LOWEST) {
-        if (m->shorthand == AE_DSH_SELF ||
+        if (m->shorthand == AE_DSH_SELF || m->shorthand == AE_DSH_OTHERS ||
             !l->model->traits->lowest_flat_only) {
             return true;
         }
-        /* [APM2 16.6.1]: not with physical or cluster destinations. */
-        return m->logical && m->format == AE_FORMAT_XAPIC &&
-               m->shorthand == AE_DSH_NONE &&
+        /* [APM2 16.6.1]: not with physical or cluster destinations;
+         * [APM2 Table 16-4]: not to all. */
+        return m->shorthand == AE_DSH_NONE && m->logical &&
+               m->format == AE_FORMAT_XAPIC &&
                AE_GET(ae_vapic_read(l->page, LAPIC_DFR), DFR_MODEL) == 0xf;
     }
     if (m->mode == AVICEMU_DELIVERY_EXTINT) {

@@ -51,7 +51,7 @@ retire(struct model_vcpu *v, int vector)
         uint32_t lvt = M_LINT0 + 0x10 * pin;
         uint32_t value = model_get(v, lvt);
 
-        if (!is_kvm(v) && (value & M_LVT_RIR) &&
+        if (!is_kvm(v) && v->tmr[vector] && (value & M_LVT_RIR) &&
             (value & 0xff) == (uint32_t)vector) {
             model_set(v, lvt, value & ~M_LVT_RIR);
             model_lint_evaluate(v, pin);
@@ -108,7 +108,6 @@ write_esr(struct model_vcpu *v)
         model_set(v, M_ESR, v->esr_acc);
         v->esr_acc = 0;
         v->esr_fresh = 0;
-        v->esr_others = 0;
         v->esr_spent = false;
     }
 }
@@ -127,7 +126,6 @@ static void
 write_register(struct model_vcpu *v, uint32_t offset, uint32_t value)
 {
     uint32_t sticks = model_sticks(v, offset);
-    uint32_t old = model_get(v, offset);
 
     switch (offset) {
     case M_EOI:
@@ -146,7 +144,7 @@ write_register(struct model_vcpu *v, uint32_t offset, uint32_t value)
     case M_SVR:
         model_timer_account(v);
         model_set(v, M_SVR, value & sticks);
-        if ((old & M_SVR_ENABLE) && !(value & M_SVR_ENABLE)) {
+        if (!(value & M_SVR_ENABLE)) {
             mask_all(v);
         }
         break;
@@ -296,7 +294,6 @@ disable(struct model_vcpu *v)
         return;
     }
     model_registers_reset(v);
-    v->waiting = waiting;
     model_set(v, M_TPR, tpr);
     v->extint = false;
 }
@@ -326,13 +323,12 @@ store_base(struct model_vcpu *v, uint64_t value, bool guest)
         to_x2apic(v, guest);
     }
     if ((old & M_BASE_EXTD) && !(value & M_BASE_EXTD)) {
-        if (model_skip(MODEL_SKIP_KVM_LDR)) {
-            model_set(v, M_LDR, 0);
-        }
         model_set(v, M_ID, v->initial_id << 24);
     }
-    model_lint_evaluate(v, 0);
-    model_lint_evaluate(v, 1);
+    if (!(old & M_BASE_EN) && (value & M_BASE_EN)) {
+        model_lint_evaluate(v, 0);
+        model_lint_evaluate(v, 1);
+    }
 }
 
 static bool
@@ -393,12 +389,22 @@ no_deadline_msr(const struct model_vcpu *v)
     return !is_kvm(v) && !model_feature(v, AVICEMU_LAPIC_TSC_DEADLINE);
 }
 
+/* Every MSR of ours, also one that faults, lets the owner look first. */
+static void
+look_if_ours(struct model_vcpu *v, uint32_t msr)
+{
+    if (msr == 0x1b || msr == 0x6e0 || (msr >= 0x800 && msr <= 0x8ff)) {
+        model_look(v);
+    }
+}
+
 enum avicemu_access
 model_msr_read(struct model_vcpu *v, uint32_t msr, uint64_t *ret)
 {
     uint32_t offset = (msr - 0x800) << 4;
     uint32_t value;
 
+    look_if_ours(v, msr);
     if (msr == 0x1b) {
         *ret = v->apic_base;
         return AVICEMU_ACCESS_DONE;
@@ -416,7 +422,6 @@ model_msr_read(struct model_vcpu *v, uint32_t msr, uint64_t *ret)
     if (model_mode(v) != AVICEMU_APIC_X2APIC) {
         return gp(v);
     }
-    model_look(v);
     if (!model_has_x2apic(v, offset) || model_write_only(offset)) {
         return gp(v);
     }
@@ -437,7 +442,6 @@ write_x2apic(struct model_vcpu *v, uint32_t offset, uint64_t value)
     if (model_mode(v) != AVICEMU_APIC_X2APIC) {
         return gp(v);
     }
-    model_look(v);
     if (!model_has_x2apic(v, offset) || model_read_only(v, offset) ||
         (value & model_reserved(v, offset))) {
         return gp(v);
@@ -455,19 +459,30 @@ write_x2apic(struct model_vcpu *v, uint32_t offset, uint64_t value)
     return AVICEMU_ACCESS_DONE;
 }
 
+/* Not a register of the APIC: what others left stays; its own tick counts. */
+static void
+write_deadline(struct model_vcpu *v, uint64_t value)
+{
+    uint32_t fresh = v->esr_fresh;
+
+    model_timer_write_deadline(v, value);
+    if (v->esr_fresh != fresh) {
+        model_sync_errors(v);
+    }
+}
+
 enum avicemu_access
 model_msr_write(struct model_vcpu *v, uint32_t msr, uint64_t value)
 {
+    look_if_ours(v, msr);
     if (msr == 0x1b) {
-        model_look(v);
         return write_base(v, value) ? AVICEMU_ACCESS_DONE : gp(v);
     }
     if (msr == 0x6e0) {
         if (no_deadline_msr(v)) {
             return gp(v);
         }
-        model_timer_write_deadline(v, value);
-        model_sync_errors(v);
+        write_deadline(v, value);
         return AVICEMU_ACCESS_DONE;
     }
     if (msr < 0x800 || msr > 0x8ff) {

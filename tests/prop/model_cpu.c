@@ -131,9 +131,8 @@ threshold(const struct model_vcpu *v)
     int top = model_top_irr(v);
     uint32_t tpr = model_get(v, M_TPR) >> 4;
 
-    if ((model_mode(v) == AVICEMU_APIC_DISABLED &&
-         !model_skip(MODEL_SKIP_THRESHOLD_OFF)) ||
-        top < 0 || (uint32_t)top >> 4 > tpr ||
+    if (model_mode(v) == AVICEMU_APIC_DISABLED || top < 0 ||
+        (uint32_t)top >> 4 > tpr ||
         (model_top(v->isr) >= 0 && top >> 4 <= model_top(v->isr) >> 4)) {
         return 0;
     }
@@ -216,6 +215,9 @@ model_ack(struct model_vcpu *v, enum avicemu_do what, uint8_t vector)
         v->counts.init++;
         break;
     case AVICEMU_DO_SIPI:
+        if (!v->sipi) {
+            return -1; /* an INIT came in between */
+        }
         v->sipi = false;
         v->wait_for_sipi = false;
         v->counts.sipi++;
@@ -253,10 +255,6 @@ model_runnable(const struct model_vcpu *v)
                (later.init ? !(v->flags & AVICEMU_CPU_SMI_BLOCKED)
                            : later.sipi);
     }
-    if (later.init && (v->flags & AVICEMU_CPU_SMI_BLOCKED) &&
-        model_skip(MODEL_SKIP_RUNNABLE_INIT)) {
-        return false;
-    }
     return !later.halted || halt_ends(&later, later.flags);
 }
 
@@ -279,7 +277,6 @@ void
 model_expire(struct model_vcpu *v)
 {
     v->expired = true;
-    v->esr_check |= model_skip(MODEL_SKIP_LATE_ERROR);
     if (model_timer_deadline(v) > v->vm->now) {
         v->calls.may_kick = v->calls.may_kick || v->phase == M_ENTERED;
         v->calls.may_wake = v->calls.may_wake || v->phase == M_BLOCKED;

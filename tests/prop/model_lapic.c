@@ -9,16 +9,6 @@
 
 #include <string.h>
 
-uint32_t model_skips = 1u << MODEL_SKIP_KVM_LDR | 1u << MODEL_SKIP_LATE_ERROR |
-                       1u << MODEL_SKIP_IMPORT_OFF |
-                       1u << MODEL_SKIP_RUNNABLE_INIT;
-
-bool
-model_skip(enum model_skip what)
-{
-    return (model_skips >> what & 1) != 0;
-}
-
 bool
 model_is(const struct model_vcpu *v, enum avicemu_personality who)
 {
@@ -144,6 +134,8 @@ model_reset(struct model_vcpu *v)
     model_set(v, M_ID, v->initial_id << 24);
     v->x2_id = v->initial_id;
     events_reset(v);
+    v->expired = false;
+    v->poked = false;
     v->sipi = false;
     v->wait_for_sipi = !model_bsp(v);
     v->flags = 0;
@@ -369,13 +361,10 @@ model_sync_errors(struct model_vcpu *v)
     }
     v->esr_check = false;
     if (lvt & M_LVT_MASK) {
-        v->esr_fresh = model_skip(MODEL_SKIP_LATE_ERROR)
-                           ? v->esr_fresh & v->esr_others
-                           : 0;
+        v->esr_fresh = 0;
         return;
     }
     v->esr_fresh = 0;
-    v->esr_others = 0;
     v->esr_spent = true;
     if (fixed && (lvt & 0xff) < 16) {
         v->esr_acc |= M_ESR_RECV_ILLEGAL;

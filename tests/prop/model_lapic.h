@@ -116,11 +116,10 @@ struct model_vcpu {
     uint8_t irr[256], isr[256], tmr[256];
     uint32_t x2_id;
 
-    uint32_t esr_acc;    /* the hidden copy */
-    uint32_t esr_fresh;  /* newly set there, LVT error not raised yet */
-    uint32_t esr_others; /* of these, what messages from outside caused */
-    bool esr_check;      /* look at esr_fresh */
-    bool esr_spent;      /* Intel: raised since the last write of ESR */
+    uint32_t esr_acc;   /* the hidden copy */
+    uint32_t esr_fresh; /* newly set there, LVT error not raised yet */
+    bool esr_check;     /* look at esr_fresh */
+    bool esr_spent;     /* Intel: raised since the last write of ESR */
 
     bool running;      /* a count is under way */
     uint64_t target;   /* in edges of the bus clock: when it reaches 0 */
@@ -153,24 +152,6 @@ struct model_vm {
     unsigned nr_vcpus;
     struct model_vcpu vcpus[MODEL_MAX_VCPUS];
 };
-
-/*
- * Differences that are the library's to settle; the model follows it there.
- * The list should be empty.
- */
-enum model_skip {
-    MODEL_SKIP_KVM_LDR,    /* KVM: leaving x2APIC mode zeroes LDR */
-    MODEL_SKIP_LATE_ERROR, /* an error that was masked is raised later */
-    MODEL_SKIP_IMPORT_OFF, /* import leaves a deadline in an APIC that is off */
-    MODEL_SKIP_RUNNABLE_INIT, /* INIT held by SMM: a running CPU is "idle" */
-    MODEL_SKIP_THRESHOLD_OFF, /* a TPR threshold while the APIC is off */
-    MODEL_SKIP_CMCI_EXPORT,   /* the KVM page holds 2F0h without the feature */
-};
-
-extern uint32_t model_skips; /* 1u << enum model_skip; AVICEMU_SKIP sets it */
-
-bool
-model_skip(enum model_skip what);
 
 /* ---- model_lapic.c: registers ------------------------------------------ */
 

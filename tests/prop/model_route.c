@@ -40,7 +40,6 @@ model_accept(struct model_vcpu *v, uint8_t vector, bool level,
         *why = AVICEMU_DROP_ILLEGAL;
         model_error(v, M_ESR_RECV_ILLEGAL);
         v->poked = true;
-        v->esr_others |= v->esr_fresh & M_ESR_RECV_ILLEGAL;
         model_notify(v, false);
         return AVICEMU_POST_DROPPED;
     }
@@ -250,7 +249,7 @@ beats(const struct model_vcpu *a, const struct model_vcpu *b, uint8_t vector)
     if (focus(a, vector) != focus(b, vector)) {
         return focus(a, vector);
     }
-    if (!focus(a, vector) && model_apr_amd(a) != model_apr_amd(b)) {
+    if (model_apr_amd(a) != model_apr_amd(b)) {
         return model_apr_amd(a) < model_apr_amd(b);
     }
     return current_id(a) > current_id(b);
@@ -326,6 +325,13 @@ route(struct model_vm *vm, const struct model_message *m)
     return deliver_set(vm, in, m);
 }
 
+/* KVM makes this a fixed interrupt for everybody. */
+static bool
+lowest_to_all(const struct model_message *m)
+{
+    return m->mode == AVICEMU_DELIVERY_LOWEST && !m->logical && m->dest == 0xff;
+}
+
 struct avicemu_posted
 model_msi(struct model_vm *vm, uint64_t address, uint32_t data)
 {
@@ -352,8 +358,7 @@ model_msi(struct model_vm *vm, uint64_t address, uint32_t data)
     if (m.mode == AVICEMU_DELIVERY_REMOTE_READ) {
         return model_none(AVICEMU_DROP_MODE);
     }
-    if (m.mode == AVICEMU_DELIVERY_LOWEST && !m.logical && m.dest == 0xff &&
-        is_kvm(&vm->vcpus[0])) {
+    if (is_kvm(&vm->vcpus[0]) && lowest_to_all(&m)) {
         m.mode = AVICEMU_DELIVERY_FIXED;
     }
     return route(vm, &m);
@@ -366,6 +371,7 @@ lowest_allowed(const struct model_vcpu *s, const struct model_message *m,
                unsigned shorthand)
 {
     return !model_is(s, AVICEMU_PERSONALITY_AMD) || shorthand == 1 ||
+           shorthand == 3 ||
            (model_mode(s) == AVICEMU_APIC_XAPIC && m->logical &&
             shorthand == 0 && model_get(s, M_DFR) >> 28 == 0xf);
 }
@@ -423,8 +429,7 @@ send(struct model_vcpu *s, struct model_message *m, unsigned shorthand)
         (fixed || m->mode == AVICEMU_DELIVERY_INIT)) {
         return model_none(AVICEMU_DROP_DEASSERT);
     }
-    if (is_kvm(s) && m->mode == AVICEMU_DELIVERY_LOWEST && !m->logical &&
-        m->dest == 0xff && shorthand == 0) {
+    if (is_kvm(s) && shorthand == 0 && lowest_to_all(m)) {
         m->mode = AVICEMU_DELIVERY_FIXED;
     }
     return shorthand ? send_shorthand(s, m, shorthand) : route(s->vm, m);
@@ -514,8 +519,8 @@ model_local(struct model_vcpu *v, enum avicemu_lvt source)
         return AVICEMU_POST_DROPPED;
     }
     ret = model_lvt_deliver(v, lvt, false);
-    if (source == AVICEMU_LVT_PERF && ret != AVICEMU_POST_DROPPED &&
-        model_is(v, AVICEMU_PERSONALITY_INTEL)) {
+    if (source == AVICEMU_LVT_PERF && model_is(v, AVICEMU_PERSONALITY_INTEL) &&
+        ret != AVICEMU_POST_DROPPED) {
         model_set(v, lvt, model_get(v, lvt) | M_LVT_MASK);
     }
     return ret;
@@ -537,7 +542,7 @@ offer_level(struct model_vcpu *v, unsigned pin)
     uint32_t offset = M_LINT0 + 0x10 * pin;
     enum avicemu_post ret;
 
-    if (!v->pin[pin] || (model_get(v, offset) & M_LVT_RIR)) {
+    if (!v->pin[pin] || (!is_kvm(v) && (model_get(v, offset) & M_LVT_RIR))) {
         return AVICEMU_POST_DROPPED;
     }
     ret = model_lvt_deliver(v, offset, true);
@@ -578,7 +583,10 @@ model_lint(struct model_vcpu *v, unsigned pin, bool level)
         if (pin == 0) {
             return intr_line(v, rising);
         }
-        return rising ? accept_nmi(v) : AVICEMU_POST_DROPPED;
+        if (!rising) {
+            return AVICEMU_POST_DROPPED;
+        }
+        return accept_nmi(v);
     }
     if (!(lvt & M_LVT_MASK) && (lvt & 0x700) == 0x700) {
         return intr_line(v, rising);

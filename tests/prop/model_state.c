@@ -123,6 +123,8 @@ model_import(struct model_vcpu *v, const struct avicemu_kvm_lapic *page)
     model_timer_stop(v);
     model_host_deadline(v, deadline);
     load_count(v, get(page, M_TMCCT));
+    model_lint_evaluate(v, 0);
+    model_lint_evaluate(v, 1);
 }
 
 void

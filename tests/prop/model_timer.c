@@ -90,10 +90,8 @@ fire(struct model_vcpu *v)
     enum avicemu_drop why;
 
     if (!(model_get(v, M_LVTT) & M_LVT_MASK)) {
-        uint32_t others = v->esr_others;
-
         (void)model_accept(v, (uint8_t)model_get(v, M_LVTT), false, &why);
-        v->esr_others = others;
+        model_sync_errors(v);
     }
 }
 
@@ -247,7 +245,8 @@ model_timer_count(const struct model_vcpu *v)
 {
     uint64_t target = v->target;
 
-    if (model_timer_mode(v) == M_DEADLINE || !v->running) {
+    if (model_timer_mode(v) == M_DEADLINE || !v->running ||
+        model_mode(v) == AVICEMU_APIC_DISABLED) {
         return 0;
     }
     if (model_timer_mode(v) == M_PERIODIC) {

@@ -82,7 +82,7 @@ prop_run_end(struct prop_run *run)
 
 /* [18:17] = 3 of LVT timer is reserved and left out. */
 static uint64_t
-legal_lvtt(const struct prop_run *run, uint32_t offset, uint64_t value)
+legal_lvt(const struct prop_run *run, uint32_t offset, uint64_t value)
 {
     if (offset == M_LVTT && (value & 0x60000) == 0x60000 &&
         (run->config.model.lapic.features & AVICEMU_LAPIC_TSC_DEADLINE)) {
@@ -94,8 +94,8 @@ legal_lvtt(const struct prop_run *run, uint32_t offset, uint64_t value)
 static void
 msr_write(struct prop_run *run, unsigned i, uint32_t msr, uint64_t value)
 {
-    if (msr == 0x832) {
-        value = legal_lvtt(run, M_LVTT, value);
+    if (msr >= 0x800 && msr <= 0x8ff) {
+        value = legal_lvt(run, (msr - 0x800) << 4, value);
     }
     prop_same(run, "wrmsr", i, avicemu_msr_write(run->vcpus[i], msr, value),
               model_msr_write(&run->model.vcpus[i], msr, value));
@@ -118,7 +118,7 @@ mmio_write(struct prop_run *run, unsigned i, uint64_t gpa, unsigned len,
 {
     static uint8_t data[4096];
 
-    value = legal_lvtt(run, (uint32_t)gpa & 0xfff, value);
+    value = legal_lvt(run, (uint32_t)gpa & 0xfff, value);
     for (unsigned n = 0; n < len; n++) {
         data[n] = (uint8_t)(value >> 8 * (n & 7));
     }
@@ -223,10 +223,37 @@ eoi(struct prop_run *run, const struct prop_op *op, unsigned i)
     prop_reg_write(run, i, M_EOI, 0);
 }
 
+/*
+ * Something was left for the owner, and it is nowhere said that an access that
+ * faults or is dropped counts as his: a plain one goes first.
+ */
+static void
+settle(struct prop_run *run, unsigned i)
+{
+    const struct model_vcpu *m = &run->model.vcpus[i];
+
+    if (!m->expired && !m->poked) {
+        return;
+    }
+    switch (model_mode(m)) {
+    case AVICEMU_APIC_DISABLED:
+        prop_enter(run, i, 0);
+        prop_exit(run, i, m->flags, 255);
+        break;
+    case AVICEMU_APIC_XAPIC:
+        mmio_read(run, i, page_of(run, i) + M_TPR, 4);
+        break;
+    case AVICEMU_APIC_X2APIC:
+        msr_read(run, i, 0x808);
+        break;
+    }
+}
+
 static void
 access_op(struct prop_run *run, const struct prop_op *op, unsigned i)
 {
     prop_outside(run, i);
+    settle(run, i);
     switch ((uint32_t)op->kind) {
     case PROP_REG_READ:
         if (model_mode(&run->model.vcpus[i]) == AVICEMU_APIC_X2APIC) {
@@ -275,11 +302,12 @@ access_op(struct prop_run *run, const struct prop_op *op, unsigned i)
 static void
 msi(struct prop_run *run, const struct prop_op *op)
 {
+    uint32_t data = op->a;
     struct avicemu_posted l = { 0 };
-    struct avicemu_posted m = model_msi(&run->model, op->b, op->a);
+    struct avicemu_posted m = model_msi(&run->model, op->b, data);
 
     prop_same(run, "avicemu_msi", 0,
-              (uint64_t)avicemu_msi(run->vm, op->b, op->a, &l), 0);
+              (uint64_t)avicemu_msi(run->vm, op->b, data, &l), 0);
     prop_same_posted(run, &l, &m);
 }
 
@@ -292,18 +320,18 @@ post_op(struct prop_run *run, const struct prop_op *op, unsigned i)
         op->c ? AVICEMU_TRIGGER_LEVEL : AVICEMU_TRIGGER_EDGE;
     enum avicemu_delivery mode = (enum avicemu_delivery)(op->a & 7);
     enum avicemu_lvt source = (enum avicemu_lvt)(op->a % AVICEMU_NR_LVT);
+    uint8_t vector = (uint8_t)(op->kind == PROP_POST ? op->a : (uint32_t)op->b);
     enum avicemu_drop why;
 
     switch ((uint32_t)op->kind) {
     case PROP_POST:
-        prop_same(run, "avicemu_post", i,
-                  avicemu_post(l, (uint8_t)op->a, trigger),
-                  model_accept(m, (uint8_t)op->a, op->c != 0, &why));
+        prop_same(run, "avicemu_post", i, avicemu_post(l, vector, trigger),
+                  model_accept(m, vector, op->c != 0, &why));
         break;
     case PROP_POST_MODE:
         prop_same(run, "avicemu_post_mode", i,
-                  avicemu_post_mode(l, mode, (uint8_t)op->b),
-                  model_post_mode(m, mode, (uint8_t)op->b));
+                  avicemu_post_mode(l, mode, vector),
+                  model_post_mode(m, mode, vector));
         break;
     case PROP_LINT:
         prop_same(run, "avicemu_vcpu_lint", i,

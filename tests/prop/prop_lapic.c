@@ -7,7 +7,6 @@
  *     AVICEMU_SEED=n prop_lapic    that run again
  *     AVICEMU_STEPS=n              length, over all episodes
  *     AVICEMU_EPISODE=n            begin with this episode
- *     AVICEMU_SKIP=0               hold no difference back (model_lapic.h)
  *     AVICEMU_SHRINK=0             do not cut a failing run down
  *
  * An episode is one VM of a random model, with its own seed drawn from the
@@ -126,10 +125,12 @@ report(const struct prop_config *config, size_t nr, uint64_t seed,
 static bool
 episode(uint64_t seed, uint64_t number, size_t length)
 {
-    struct prop_random r = { .state = seed ^ number * 0x9e3779b97f4a7c15 };
+    struct prop_random r = { .state = seed + number * 0xd1342543de82ef95 };
     struct prop_config config;
     size_t nr, done;
 
+    /* Through the hash, or one episode's numbers are the next one's, shifted. */
+    r.state = prop_u64(&r);
     prop_config_random(&r, &config);
     nr = prop_prologue(&config, ops);
     while (nr < length && nr < MAX_OPS) {
@@ -150,7 +151,6 @@ main(void)
     uint64_t first = number_from("AVICEMU_EPISODE", 0);
     uint64_t done = 0;
 
-    model_skips = (uint32_t)number_from("AVICEMU_SKIP", model_skips);
     printf("AVICEMU_SEED=%" PRIu64 " AVICEMU_STEPS=%" PRIu64 "\n", seed, steps);
     fflush(stdout);
     for (uint64_t n = first; done < steps; n++) {

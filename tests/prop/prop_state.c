@@ -149,10 +149,6 @@ round_trip(struct prop_run *run, const struct prop_op *op, unsigned i)
     struct kvm_state s = { .flags = op->a & 1 ? AVICEMU_KVM_32BIT_IDS : 0 };
 
     prop_outside(run, i);
-    if (model_mode(m) == AVICEMU_APIC_DISABLED &&
-        model_skip(MODEL_SKIP_IMPORT_OFF)) {
-        return;
-    }
     if (m->x2_id != m->initial_id) {
         return; /* an id that the KVM format cannot carry */
     }
@@ -161,10 +157,6 @@ round_trip(struct prop_run *run, const struct prop_op *op, unsigned i)
         run, "export", i,
         (uint64_t)avicemu_vcpu_export_kvm(run->vcpus[i], s.flags, &s.page), 0);
     for (unsigned n = 0; n < sizeof(wanted.regs); n++) {
-        if (n >> 4 == M_CMCI >> 4 && !model_feature(m, AVICEMU_LAPIC_CMCI) &&
-            model_skip(MODEL_SKIP_CMCI_EXPORT)) {
-            continue;
-        }
         if (wanted.regs[n] != s.page.regs[n]) {
             prop_fail(run,
                       "vcpu %u exported byte %03x: library %02x, model %02x", i,
