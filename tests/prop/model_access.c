@@ -33,7 +33,7 @@ ier(uint32_t offset)
     return offset >= M_IER && offset < M_IER + 0x80;
 }
 
-/* ---- writes -------------------------------------------------------------- */
+/* ---- writes ------------------------------------------------------------- */
 
 static void
 retire(struct model_vcpu *v, int vector)
@@ -179,7 +179,7 @@ write_register(struct model_vcpu *v, uint32_t offset, uint32_t value)
     }
 }
 
-/* ---- the page ------------------------------------------------------------ */
+/* ---- the page ----------------------------------------------------------- */
 
 static bool
 in_page(const struct model_vcpu *v, uint64_t gpa, unsigned len)
@@ -262,7 +262,7 @@ model_mmio_write(struct model_vcpu *v, uint64_t gpa, unsigned len,
     return AVICEMU_ACCESS_DONE;
 }
 
-/* ---- APIC_BASE ----------------------------------------------------------- */
+/* ---- APIC_BASE ---------------------------------------------------------- */
 
 static void
 to_x2apic(struct model_vcpu *v, bool guest)
@@ -374,7 +374,7 @@ model_host_apic_base(struct model_vcpu *v, uint64_t value)
     return 0;
 }
 
-/* ---- MSRs ---------------------------------------------------------------- */
+/* ---- MSRs --------------------------------------------------------------- */
 
 static enum avicemu_access
 gp(struct model_vcpu *v)

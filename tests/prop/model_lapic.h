@@ -153,7 +153,7 @@ struct model_vm {
     struct model_vcpu vcpus[MODEL_MAX_VCPUS];
 };
 
-/* ---- model_lapic.c: registers ------------------------------------------ */
+/* ---- model_lapic.c: registers ------------------------------------------- */
 
 void
 model_vm_init(struct model_vm *vm, const struct model_config *config);
@@ -201,7 +201,7 @@ model_sync_errors(struct model_vcpu *v);
 void
 model_look(struct model_vcpu *v);
 
-/* ---- model_access.c: what guest accesses do ---------------------------- */
+/* ---- model_access.c: what guest accesses do ----------------------------- */
 
 enum avicemu_access
 model_mmio_read(struct model_vcpu *v, uint64_t gpa, unsigned len,
@@ -218,7 +218,7 @@ model_cr8_write(struct model_vcpu *v, uint64_t value);
 int
 model_host_apic_base(struct model_vcpu *v, uint64_t value);
 
-/* ---- model_masks.c: tables ----------------------------------------------- */
+/* ---- model_masks.c: tables ---------------------------------------------- */
 
 bool
 model_is_ext_lvt(uint32_t offset);

@@ -71,7 +71,7 @@ model_read_only(const struct model_vcpu *v, uint32_t offset)
            (offset >= M_ISR && offset < M_ESR);
 }
 
-/* ---- masks, sheet 1.4 ---------------------------------------------------- */
+/* ---- masks, sheet 1.4 --------------------------------------------------- */
 
 static uint32_t
 timer_mode_bits(const struct model_vcpu *v)

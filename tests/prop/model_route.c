@@ -151,7 +151,7 @@ model_post_mode(struct model_vcpu *v, enum avicemu_delivery mode,
     return accept_mode(v, &m, &why);
 }
 
-/* ---- destination match, sheet 7.3 ---------------------------------------- */
+/* ---- destination match, sheet 7.3 --------------------------------------- */
 
 static bool
 match_logical(const struct model_vcpu *v, uint32_t dest)
@@ -194,7 +194,7 @@ match(const struct model_vcpu *v, const struct model_message *m)
     return m->dest == 0xff || m->dest == model_get(v, M_ID) >> 24;
 }
 
-/* ---- delivery to a set ---------------------------------------------------- */
+/* ---- delivery to a set -------------------------------------------------- */
 
 struct avicemu_posted
 model_none(enum avicemu_drop why)
@@ -364,7 +364,7 @@ model_msi(struct model_vm *vm, uint64_t address, uint32_t data)
     return route(vm, &m);
 }
 
-/* ---- IPIs ------------------------------------------------------------------ */
+/* ---- IPIs --------------------------------------------------------------- */
 
 static bool
 lowest_allowed(const struct model_vcpu *s, const struct model_message *m,
@@ -467,7 +467,7 @@ model_self_ipi(struct model_vcpu *s, uint8_t vector)
     count_ipi(s, send(s, &m, 1));
 }
 
-/* ---- local sources --------------------------------------------------------- */
+/* ---- local sources ------------------------------------------------------ */
 
 enum avicemu_post
 model_lvt_deliver(struct model_vcpu *v, uint32_t offset, bool level)

@@ -19,7 +19,7 @@
 
 #define PROP_MESSAGE 240
 
-/* ---- randomness: a seed, or the bytes of a fuzzer ------------------------ */
+/* ---- randomness: a seed, or the bytes of a fuzzer ----------------------- */
 
 struct prop_random {
     uint64_t state;
@@ -34,7 +34,7 @@ prop_u64(struct prop_random *r);
 bool
 prop_chance(struct prop_random *r, uint32_t one_in);
 
-/* ---- operations ---------------------------------------------------------- */
+/* ---- operations --------------------------------------------------------- */
 
 enum prop_kind {
     PROP_REG_READ,   /* a: offset; as the mode of the vCPU demands */
@@ -104,7 +104,7 @@ prop_config_print(const struct prop_config *config);
 void
 prop_op_print(const struct prop_op *op);
 
-/* ---- the run -------------------------------------------------------------- */
+/* ---- the run ------------------------------------------------------------ */
 
 struct prop_saved {
     bool valid;
@@ -142,7 +142,7 @@ prop_run_step(struct prop_run *run, const struct prop_op *op);
 void
 prop_run_end(struct prop_run *run);
 
-/* ---- inside ---------------------------------------------------------------- */
+/* ---- inside ------------------------------------------------------------- */
 
 void
 prop_fail(struct prop_run *run, const char *format, ...) AVICEMU_PRINTF(2, 3);

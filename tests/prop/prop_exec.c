@@ -6,7 +6,7 @@
 
 #include "prop.h"
 
-/* ---- VMs -------------------------------------------------------------------- */
+/* ---- VMs ---------------------------------------------------------------- */
 
 bool
 prop_create_vm(struct prop_run *run)
@@ -78,7 +78,7 @@ prop_run_end(struct prop_run *run)
     (void)avicemu_host_destroy(run->host);
 }
 
-/* ---- accesses ---------------------------------------------------------------- */
+/* ---- accesses ----------------------------------------------------------- */
 
 /* [18:17] = 3 of LVT timer is reserved and left out. */
 static uint64_t
@@ -297,7 +297,7 @@ access_op(struct prop_run *run, const struct prop_op *op, unsigned i)
     }
 }
 
-/* ---- messages ----------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------- */
 
 static void
 msi(struct prop_run *run, const struct prop_op *op)
@@ -348,7 +348,7 @@ post_op(struct prop_run *run, const struct prop_op *op, unsigned i)
     }
 }
 
-/* ---- time ---------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------- */
 
 static void
 clock_op(struct prop_run *run, const struct prop_op *op, unsigned i)

@@ -7,7 +7,7 @@
 
 #include "prop.h"
 
-/* ---- randomness ---------------------------------------------------------- */
+/* ---- randomness --------------------------------------------------------- */
 
 static uint8_t
 next_byte(struct prop_random *r)
@@ -51,7 +51,7 @@ prop_chance(struct prop_random *r, uint32_t one_in)
     return prop_below(r, one_in) == 0;
 }
 
-/* ---- the VM --------------------------------------------------------------- */
+/* ---- the VM ------------------------------------------------------------- */
 
 static uint32_t
 random_features(struct prop_random *r, enum avicemu_personality who)
@@ -116,7 +116,7 @@ prop_config_random(struct prop_random *r, struct prop_config *ret)
     ret->model.has_inta = true;
 }
 
-/* ---- values ---------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------- */
 
 static uint8_t
 random_vector(struct prop_random *r, const struct prop_config *config)
@@ -291,7 +291,7 @@ spoil(struct prop_random *r, uint64_t value)
     return value;
 }
 
-/* ---- operations ------------------------------------------------------------ */
+/* ---- operations --------------------------------------------------------- */
 
 static void
 random_access(struct prop_random *r, const struct prop_config *config,
@@ -419,7 +419,7 @@ random_kind(struct prop_random *r)
     }
 }
 
-void
+void /* table-driven */
 prop_op_random(struct prop_random *r, const struct prop_config *config,
                struct prop_op *ret)
 {

@@ -129,7 +129,7 @@ episode(uint64_t seed, uint64_t number, size_t length)
     struct prop_config config;
     size_t nr, done;
 
-    /* Through the hash, or one episode's numbers are the next one's, shifted. */
+    /* Through the hash, or an episode's numbers are the next one's, shifted. */
     r.state = prop_u64(&r);
     prop_config_random(&r, &config);
     nr = prop_prologue(&config, ops);

@@ -74,7 +74,7 @@ migrate(struct prop_run *run)
     }
 }
 
-/* ---- the KVM format ------------------------------------------------------------ */
+/* ---- the KVM format ----------------------------------------------------- */
 
 struct kvm_state {
     struct avicemu_kvm_lapic page;
@@ -190,7 +190,7 @@ host_deadline(struct prop_run *run, unsigned i, uint64_t value)
               (uint64_t)(has ? 0 : -EOPNOTSUPP));
 }
 
-/* ---- misuse -------------------------------------------------------------------- */
+/* ---- misuse ------------------------------------------------------------- */
 
 static void
 misuse_entered(struct prop_run *run, unsigned i, uint32_t which)
