@@ -4,8 +4,8 @@
  *
  * It only ever says who *may* match. The receiver's own identity word decides
  * (hw/dest.c), so nothing in here can make an interrupt reach the wrong vCPU,
- * and the map needs no versions and no copy per change: it is written in
- * place, each slot one atomic word.
+ * and the map needs no copy per change: it is written in place, each slot one
+ * atomic word, under a version.
  *
  *   vcpus[]     dense array by vcpu_idx, for broadcasts and odd cases
  *   hash[]      initial id -> index; open addressing, never more than half
@@ -16,10 +16,11 @@
  *   cluster
  *   flags       which shortcuts are valid
  *
- * A slot that has to name two vCPUs says MANY, and the sender looks at all. A
- * candidate that then does not match says that the slot is older than the
- * identity: the sender looks at all, too. So a sender sees each change either
- * before or after, never half of it. [KVM 9.7 rules] give the same results.
+ * A slot that has to name two vCPUs says MANY, and the sender looks at all. So
+ * it does if a candidate does not match (the slot is older than the identity),
+ * or if flags and hints changed while it looked (version). So a sender sees
+ * each change either before or after, never half of it: who matches before and
+ * after is always found. [KVM 9.7 rules] give the same results.
  *
  * Edges
  *   vcpu   A ae_apicmap_add()   vCPU's fields -> its pointer    release
@@ -227,11 +228,21 @@ hints_update_locked(struct ae_apicmap *map)
             hint_one(&h, vcpu);
         }
     }
+    /*
+     * ORD map.A: version odd, then the hints, then version even. Partner: map.B
+     * in ae_apicmap_find(). If weaker: a sender sees old flags and new hints,
+     * finds nobody under an id that its owner had all the time, and the
+     * message is lost. Test: race_ident.
+     */
+    (void)ae_fetch_add_seqcst_u32(&map->version, 1);
+    AE_STEP(map_a);
     hints_store(map->xapic_phys, h.phys, 256);
     hints_store(map->flat, h.flat, 8);
     hints_store(map->cluster, h.cluster, AE_MAP_CLUSTERS * 4);
     hints_store(&map->flags, &h.flags, 1);
     AE_STEP(ident_a2);
+    /* ORD map.A: as above. */
+    (void)ae_fetch_add_seqcst_u32(&map->version, 1);
 }
 
 void
@@ -413,9 +424,9 @@ find_xapic_logical(const struct ae_apicmap *map, uint32_t flags, uint32_t dest,
     return nr;
 }
 
-int
-ae_apicmap_find(const struct ae_apicmap *map, const struct ae_message *m,
-                struct avicemu_vcpu *found[AE_MAP_MAX_FOUND])
+static int
+find_hinted(const struct ae_apicmap *map, const struct ae_message *m,
+            struct avicemu_vcpu **found)
 {
     /* ORD ident.B: the flags, then hints and identities. Partner: ident.A.
      * If weaker: see hw/lapic.c. Test: race_ident. */
@@ -437,4 +448,21 @@ ae_apicmap_find(const struct ae_apicmap *map, const struct ae_message *m,
     }
     AE_STEP(ident_b);
     return nr;
+}
+
+int
+ae_apicmap_find(const struct ae_apicmap *map, const struct ae_message *m,
+                struct avicemu_vcpu *found[AE_MAP_MAX_FOUND])
+{
+    /* ORD map.B: version, then flags and hints, then version again. Partner:
+     * map.A in hints_update_locked(). If weaker: see there. Test: race_ident.
+     */
+    uint32_t version = ae_load_seqcst_u32(&map->version);
+    int nr = find_hinted(map, m, found);
+
+    AE_STEP(map_b);
+    /* ORD map.B: as above. */
+    return (version & 1u) == 0 && version == ae_load_seqcst_u32(&map->version)
+               ? nr
+               : -1;
 }

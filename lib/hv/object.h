@@ -115,7 +115,8 @@ struct ae_apicmap {
     _Atomic uint64_t *hash;                /* initial id -> vcpu_idx */
     _Atomic uint32_t nr_slots; /* one past the highest index ever used */
     _Atomic uint32_t nr_vcpus;
-    _Atomic uint32_t flags; /* AE_MAP_HAS_* */
+    _Atomic uint32_t version; /* odd while flags and hints change */
+    _Atomic uint32_t flags;   /* AE_MAP_HAS_* */
     /* Hints: vcpu_idx + 1, NONE or MANY. */
     _Atomic uint32_t xapic_phys[256];
     _Atomic uint32_t flat[8];
