@@ -48,7 +48,7 @@ ae_free(const struct avicemu_allocator *a, void *memory, size_t bytes)
 {
     if (memory != NULL) {
 #ifdef AE_STEP_BUILD
-        ae_step_free(memory);
+        ae_step_free(memory, bytes);
 #endif
         a->free(a->opaque, memory, bytes);
     }

@@ -168,12 +168,13 @@ ae_step_load(const volatile void *p, unsigned bytes)
     if (me == NULL) {
         return raw_load(p, bytes);
     }
-    enum forward f = forward(me, p, bytes, &value);
-
-    if (f == FORWARD_VALUE) {
+    /* A place to switch also where it will be forwarded: whether the store is
+     * still in the buffer then is the scheduler's choice. */
+    access_begin(me, "load", p, bytes,
+                 forward(me, p, bytes, &value) == FORWARD_STALL);
+    if (forward(me, p, bytes, &value) == FORWARD_VALUE) {
         return value;
     }
-    access_begin(me, "load", p, bytes, f == FORWARD_STALL);
     value = raw_load(p, bytes);
     watch(me, p, bytes, value);
     return value;

@@ -17,6 +17,8 @@
  * Threads that are no parties have self = NULL and pass through everything.
  */
 
+#include "base/step.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -152,6 +154,93 @@ ae_step_enabled(struct ae_step_run *run, const struct ae_step_party *p)
     }
 }
 
+/* ---- what a step touches ------------------------------------------------ */
+
+struct ae_step_footprint
+ae_step_footprint_of(const struct ae_step_run *run, int choice)
+{
+    struct ae_step_footprint f = { .nr_watched = 0 };
+
+    if (choice >= AE_STEP_DRAIN) {
+        const struct ae_step_store *s =
+            &run->party[choice - AE_STEP_DRAIN].stores[0];
+
+        f.op = (struct ae_step_op){
+            .what = "drain",
+            .address = s->address,
+            .bytes = s->bytes,
+            .effect = AE_STEP_WRITE,
+        };
+        return f;
+    }
+    const struct ae_step_party *p = &run->party[choice];
+
+    f.op = p->op;
+    f.nr_watched = p->nr_watched;
+    for (uint32_t i = 0; i < p->nr_watched && i < AE_STEP_FOOTPRINT; i++) {
+        f.watched[i] = p->watched[i].address;
+    }
+    return f;
+}
+
+static bool
+overlap(const volatile void *a, uint32_t bytes, const struct ae_step_op *b)
+{
+    uintptr_t x = (uintptr_t)a;
+    uintptr_t y = (uintptr_t)b->address;
+
+    return x < y + b->bytes && y < x + bytes;
+}
+
+/* Does a polling loop go by what the other step writes? */
+static bool
+watches(const struct ae_step_footprint *f, const struct ae_step_op *b)
+{
+    if (f->nr_watched == 0 || f->nr_watched > AE_STEP_FOOTPRINT) {
+        return true;
+    }
+    for (uint32_t i = 0; i < f->nr_watched; i++) {
+        if (overlap(f->watched[i], 8, b)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+ae_step_independent(int u, const struct ae_step_footprint *fu, int v,
+                    const struct ae_step_footprint *fv)
+{
+    const struct ae_step_op *a = &fu->op;
+    const struct ae_step_op *b = &fv->op;
+
+    if ((u - v) % AE_STEP_DRAIN == 0) {
+        /* A party and its own drain: loads do not mind, for what is in the
+         * buffer is forwarded. */
+        return u != v && !a->drained && !b->drained && !a->all_drained &&
+               !b->all_drained;
+    }
+    if (a->all_drained || b->all_drained) {
+        /* Any step may end in a store that is not visible yet. */
+        return false;
+    }
+    if (a->effect == AE_STEP_LOCAL || b->effect == AE_STEP_LOCAL) {
+        return true;
+    }
+    if (a->effect == AE_STEP_ANY || b->effect == AE_STEP_ANY) {
+        return false;
+    }
+    if (a->effect == AE_STEP_READ && b->effect == AE_STEP_READ) {
+        return true;
+    }
+    if (a->wait == AE_STEP_WATCH || b->wait == AE_STEP_WATCH) {
+        return a->wait == AE_STEP_WATCH ? !watches(fu, b) : !watches(fv, a);
+    }
+    return !overlap(a->address, a->bytes, b);
+}
+
+/* ---- seams -------------------------------------------------------------- */
+
 /* A place where the party may have to wait. Without switching at accesses its
  * own stores, or everybody's, become visible at once. */
 static void
@@ -176,8 +265,6 @@ wait_point(struct ae_step_party *me, const struct ae_step_op *op)
     }
     ae_step_point(me, op);
 }
-
-/* ---- seams -------------------------------------------------------------- */
 
 void
 ae_step_stop(const char *label)
@@ -277,12 +364,13 @@ ae_step_unlock(void *lock)
 }
 
 void
-ae_step_free(void *memory)
+ae_step_free(void *memory, size_t bytes)
 {
     const struct ae_step_op op = {
         .what = "free",
         .address = memory,
-        .effect = AE_STEP_ANY,
+        .bytes = (uint32_t)bytes,
+        .effect = AE_STEP_WRITE,
         .drained = true,
     };
 

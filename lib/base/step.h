@@ -26,7 +26,7 @@ void
 ae_step_unlock(void *lock);
 /* Before memory is given back. */
 void
-ae_step_free(void *memory);
+ae_step_free(void *memory, size_t bytes);
 /* Read-side sections of parties. false: the caller is no party. */
 bool
 ae_step_rcu_enter(void);

@@ -38,14 +38,6 @@
 #define DEFAULT_STEPS     20000u
 #define DEFAULT_SCHEDULES 1000000u
 #define NR_CHOICES        (2 * AE_STEP_PARTIES)
-#define WATCHED           4u
-
-/* What a step touches. A polling loop's goes by the values it loaded. */
-struct footprint {
-    struct ae_step_op op;
-    uint32_t nr_watched; /* above WATCHED: not known */
-    const volatile void *watched[WATCHED];
-};
 
 /* By process, the number of its last step that comes before, plus 1. */
 struct clock {
@@ -59,7 +51,7 @@ struct node {
     uint32_t wanted; /* alternatives, with reduction */
     uint32_t tried;
     int chosen;
-    struct footprint did;
+    struct ae_step_footprint did;
     struct clock clock; /* of chosen, after the step */
     int before;         /* who ran before */
     uint32_t preemptions;
@@ -86,101 +78,20 @@ struct explorer {
     struct avicemu_step_found *found;
 };
 
-/* ---- dependence --------------------------------------------------------- */
-
-static struct footprint
-footprint_of(const struct ae_step_run *run, int choice)
-{
-    struct footprint f = { .nr_watched = 0 };
-
-    if (choice >= AE_STEP_DRAIN) {
-        const struct ae_step_store *s =
-            &run->party[choice - AE_STEP_DRAIN].stores[0];
-
-        f.op = (struct ae_step_op){
-            .what = "drain",
-            .address = s->address,
-            .bytes = s->bytes,
-            .effect = AE_STEP_WRITE,
-        };
-        return f;
-    }
-    const struct ae_step_party *p = &run->party[choice];
-
-    f.op = p->op;
-    f.nr_watched = p->nr_watched;
-    for (uint32_t i = 0; i < p->nr_watched && i < WATCHED; i++) {
-        f.watched[i] = p->watched[i].address;
-    }
-    return f;
-}
-
-static bool
-overlap(const volatile void *a, uint32_t bytes, const struct ae_step_op *b)
-{
-    uintptr_t x = (uintptr_t)a;
-    uintptr_t y = (uintptr_t)b->address;
-
-    return x < y + b->bytes && y < x + bytes;
-}
-
-/* Does a polling loop go by what the other step writes? */
-static bool
-watches(const struct footprint *f, const struct ae_step_op *b)
-{
-    if (f->nr_watched == 0 || f->nr_watched > WATCHED) {
-        return true;
-    }
-    for (uint32_t i = 0; i < f->nr_watched; i++) {
-        if (overlap(f->watched[i], 8, b)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* u, v: whose steps they are. */
-static bool
-independent(int u, const struct footprint *fu, int v,
-            const struct footprint *fv)
-{
-    const struct ae_step_op *a = &fu->op;
-    const struct ae_step_op *b = &fv->op;
-
-    if ((u - v) % AE_STEP_DRAIN == 0) {
-        /* A party and its own drain: loads do not mind, for what is in the
-         * buffer is forwarded. */
-        return u != v && !a->drained && !b->drained && !a->all_drained &&
-               !b->all_drained;
-    }
-    if (a->effect == AE_STEP_LOCAL || b->effect == AE_STEP_LOCAL) {
-        return true;
-    }
-    if (a->all_drained || b->all_drained || a->effect == AE_STEP_ANY ||
-        b->effect == AE_STEP_ANY) {
-        return false;
-    }
-    if (a->effect == AE_STEP_READ && b->effect == AE_STEP_READ) {
-        return true;
-    }
-    if (a->wait == AE_STEP_WATCH || b->wait == AE_STEP_WATCH) {
-        return a->wait == AE_STEP_WATCH ? !watches(fu, b) : !watches(fv, a);
-    }
-    return !overlap(a->address, a->bytes, b);
-}
+/* ---- sleep -------------------------------------------------------------- */
 
 /* Of these choices, those that still sleep after chosen was run. */
 static uint32_t
 sleep_after(const struct ae_step_run *run, uint32_t set, int chosen,
-            const struct footprint *did)
+            const struct ae_step_footprint *did)
 {
     uint32_t left = 0;
 
     for (int u = 0; u < (int)NR_CHOICES; u++) {
         if ((set & 1u << u) != 0 && u != chosen) {
-            const struct footprint f = footprint_of(run, u);
+            const struct ae_step_footprint f = ae_step_footprint_of(run, u);
 
-            left |= independent(u, &f, chosen, did) ? 1u << u : 0;
+            left |= ae_step_independent(u, &f, chosen, did) ? 1u << u : 0;
         }
     }
     return left;
@@ -197,9 +108,10 @@ clock_join(struct clock *a, const struct clock *b)
 }
 
 /* What comes before a process's next step whatever the schedule is: its own
- * steps; for a drain, the store; for what waits for drains, these. */
+ * steps; for a drain, the store; for what waits for its own drains, these. */
 static struct clock
-clock_before(const struct explorer *e, int choice, const struct footprint *f)
+clock_before(const struct explorer *e, int choice,
+             const struct ae_step_footprint *f)
 {
     struct clock c = { { 0 } };
     const int party = choice % AE_STEP_DRAIN;
@@ -212,13 +124,9 @@ clock_before(const struct explorer *e, int choice, const struct footprint *f)
 
         clock_join(&c, &e->nodes[step - 1].clock);
     }
-    for (int p = 0; p < AE_STEP_DRAIN; p++) {
-        uint32_t drain = e->last[p + AE_STEP_DRAIN];
-
-        if (drain != 0 &&
-            (f->op.all_drained || (f->op.drained && p == party))) {
-            clock_join(&c, &e->nodes[drain - 1].clock);
-        }
+    if ((f->op.drained || f->op.all_drained) &&
+        e->last[party + AE_STEP_DRAIN] != 0) {
+        clock_join(&c, &e->nodes[e->last[party + AE_STEP_DRAIN] - 1].clock);
     }
     return c;
 }
@@ -260,7 +168,7 @@ race_note(struct explorer *e, uint32_t i, int choice, const struct clock *after)
 /* Races of a process's next step with the path. Its clock after it, for the
  * case that it is taken now. */
 static struct clock
-races_find(struct explorer *e, int choice, const struct footprint *f)
+races_find(struct explorer *e, int choice, const struct ae_step_footprint *f)
 {
     const struct clock before = clock_before(e, choice, f);
     struct clock after = before;
@@ -272,7 +180,7 @@ races_find(struct explorer *e, int choice, const struct footprint *f)
         const struct node *n = &e->nodes[i];
 
         if (before.at[n->chosen] > i ||
-            independent(n->chosen, &n->did, choice, f)) {
+            ae_step_independent(n->chosen, &n->did, choice, f)) {
             continue;
         }
         if (waits) {
@@ -296,7 +204,7 @@ races_find_all(struct explorer *e)
         if (c % AE_STEP_DRAIN < (int)e->run.nr &&
             (c < AE_STEP_DRAIN ? p->status == AE_STEP_PARKED
                                : p->nr_stores != 0)) {
-            const struct footprint f = footprint_of(&e->run, c);
+            const struct ae_step_footprint f = ae_step_footprint_of(&e->run, c);
 
             (void)races_find(e, c, &f);
         }
@@ -413,7 +321,7 @@ node_new(struct explorer *e, struct node *n, uint32_t enabled)
 static void
 step_take(struct explorer *e, struct node *n)
 {
-    n->did = footprint_of(&e->run, n->chosen);
+    n->did = ae_step_footprint_of(&e->run, n->chosen);
     n->label = NULL;
     if (e->reduce) {
         n->clock = races_find(e, n->chosen, &n->did);

@@ -15,9 +15,10 @@
 
 #include "base/step.h"
 
-#define AE_STEP_PARTIES AVICEMU_STEP_MAX_PARTIES
-#define AE_STEP_BUFFER  128u
-#define AE_STEP_WATCHED 16u
+#define AE_STEP_PARTIES   AVICEMU_STEP_MAX_PARTIES
+#define AE_STEP_BUFFER    128u
+#define AE_STEP_WATCHED   16u
+#define AE_STEP_FOOTPRINT 4u
 
 /* What the scheduler chooses: party i runs on, its oldest store is made
  * visible (AE_STEP_DRAIN + i), or the controller gets the baton back. */
@@ -52,6 +53,13 @@ struct ae_step_op {
     bool stop;        /* a script may park here */
     void *lock;
     bool (*is_free)(void *lock);
+};
+
+/* What a step touches. A polling loop's goes by the values it loaded. */
+struct ae_step_footprint {
+    struct ae_step_op op;
+    uint32_t nr_watched; /* above AE_STEP_FOOTPRINT: not known */
+    const volatile void *watched[AE_STEP_FOOTPRINT];
 };
 
 struct ae_step_store {
@@ -116,6 +124,13 @@ ae_step_point(struct ae_step_party *me, const struct ae_step_op *op);
 /* Could it take its next step now? */
 bool
 ae_step_enabled(struct ae_step_run *run, const struct ae_step_party *p);
+
+struct ae_step_footprint
+ae_step_footprint_of(const struct ae_step_run *run, int choice);
+/* May the next steps of u and v be swapped without a difference? */
+bool
+ae_step_independent(int u, const struct ae_step_footprint *fu, int v,
+                    const struct ae_step_footprint *fv);
 
 int
 ae_step_run_init(struct ae_step_run *run, uint32_t flags);

@@ -435,7 +435,12 @@ find_hinted(const struct ae_apicmap *map, const struct ae_message *m,
     bool x1 = (flags & AE_MAP_HAS_XAPIC) != 0;
     int nr = -1;
 
-    if (m->shorthand != AE_DSH_NONE || ae_dest_is_broadcast(m) ||
+    /* FFh is an ordinary id to IPIs among x2APICs. */
+    bool broadcast =
+        m->dest == AE_X2APIC_BROADCAST ||
+        (m->dest == AE_XAPIC_BROADCAST && (x1 || m->format == AE_FORMAT_MSI));
+
+    if (m->shorthand != AE_DSH_NONE || broadcast ||
         (flags & AE_MAP_ODD_ID) != 0) {
         return -1;
     }

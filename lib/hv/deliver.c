@@ -508,14 +508,16 @@ void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted)
 {
-    struct delivery d = {
-        .vm = vm,
-        .sender = sender,
-        .m = m,
-        .posted = posted,
-    };
+    struct delivery d;
     bool done = true;
 
+    /* Field by field: to clear the batch would cost more than the delivery. */
+    d.vm = vm;
+    d.sender = sender;
+    d.m = m;
+    d.posted = posted;
+    d.reached = false;
+    d.nr_calls = 0;
     if (m->shorthand == AE_DSH_SELF) {
         deliver_to(&d, sender);
         delivery_act(&d);

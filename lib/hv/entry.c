@@ -130,12 +130,16 @@ choose(struct avicemu_vcpu *vcpu, const struct choice *c,
 /* CR8 below which something pending, held back by the TPR alone, could be
  * taken; 0: nothing is. */
 static uint8_t
-tpr_threshold(struct avicemu_vcpu *vcpu)
+tpr_threshold(struct avicemu_vcpu *vcpu, int irr)
 {
     void *page = vcpu->lapic.page;
-    int irr = ae_lapic_requested(&vcpu->lapic);
-    int isr = ae_vapic_highest(page, LAPIC_ISR);
-    unsigned irr_class = irr < 0 ? 0 : ae_vector_class((unsigned)irr);
+    int isr;
+
+    if (irr < 0) {
+        return 0;
+    }
+    isr = ae_vapic_highest(page, LAPIC_ISR);
+    unsigned irr_class = ae_vector_class((unsigned)irr);
     unsigned isr_class = isr < 0 ? 0 : ae_vector_class((unsigned)isr);
     unsigned tpr_class = ae_vector_class(ae_vapic_read(page, LAPIC_TPR));
 
@@ -167,7 +171,9 @@ ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
     ae_vcpu_look(vcpu);
     /* ORD kick.B: as above. */
     c.events = ae_load_seqcst_u32(&vcpu->events);
-    c.vector = ae_lapic_pending(&vcpu->lapic);
+    int requested = ae_lapic_requested(&vcpu->lapic);
+
+    c.vector = ae_lapic_deliverable(&vcpu->lapic, requested);
     c.extint = extint_waits(vcpu, c.events);
     choose(vcpu, &c, todo);
     if ((todo->what & AVICEMU_DO_SLEEP) == 0) {
@@ -175,7 +181,7 @@ ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
     }
     todo->cr8 =
         (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
-    todo->tpr_threshold = tpr_threshold(vcpu);
+    todo->tpr_threshold = tpr_threshold(vcpu, requested);
     todo->deadline = vcpu->lapic.timer.deadline;
     vcpu->stats.entries++;
     return 0;
@@ -188,9 +194,9 @@ ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu)
     if (ae_where_of(ae_load_relaxed_u32(&vcpu->state)) != AE_IN_GUEST) {
         return -EBUSY;
     }
-    /* ORD kick.B: a late poster that still reads "in guest" kicks once too
-     * often; the next enter scans. Test: race_kick. */
-    ae_store_seqcst_u32(&vcpu->state, AE_OUTSIDE);
+    /* ORD none: a late poster that still reads "in guest" kicks once too often;
+     * the next enter or block has its own store and scans. */
+    ae_store_relaxed_u32(&vcpu->state, AE_OUTSIDE);
     vcpu->cpu_flags = cpu->flags;
     if (cpu->cr8 !=
         ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR))) {

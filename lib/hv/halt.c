@@ -110,9 +110,9 @@ ae_halt_end(struct avicemu_vcpu *vcpu)
     if (ae_where_of(ae_load_relaxed_u32(&vcpu->state)) != AE_BLOCKED) {
         return -EBUSY;
     }
-    /* ORD wake.B: a late poster that still reads "blocked" calls once too
-     * often, which is harmless; the next enter or block scans again.
-     * Test: race_wake. */
-    ae_store_seqcst_u32(&vcpu->state, AE_OUTSIDE);
+    /* ORD none: a late poster that still reads "blocked" calls once too often,
+     * which is harmless; the next enter or block has its own store and scans.
+     */
+    ae_store_relaxed_u32(&vcpu->state, AE_OUTSIDE);
     return 0;
 }

@@ -119,8 +119,11 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
 {
     const struct avicemu_ops *ops = &vcpu->vm->ops;
 
-    book_effects(vcpu, fx);
     ae_vcpu_arm(vcpu, AE_ARM_CHANGED);
+    if (AE_LIKELY(ae_lapic_quiet(fx))) {
+        return; /* a plain register write: nothing for the books */
+    }
+    book_effects(vcpu, fx);
     if ((fx->what & AE_DID_IDENT) != 0) {
         ae_apicmap_update(&vcpu->vm->map);
     }

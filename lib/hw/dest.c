@@ -71,12 +71,6 @@ ae_dest_match(const struct ae_lapic_model *model, uint64_t ident,
            (m->dest > 0xffu && m->dest == id);
 }
 
-bool
-ae_dest_is_broadcast(const struct ae_message *m)
-{
-    return m->dest == AE_X2APIC_BROADCAST || m->dest == AE_XAPIC_BROADCAST;
-}
-
 /* Smaller is better: the focus CPU, then the lowest APR, then the higher id. */
 static uint64_t
 key_amd(struct ae_lapic *l, uint64_t ident, uint8_t vector)

@@ -14,10 +14,6 @@ bool
 ae_dest_match(const struct ae_lapic_model *model, uint64_t ident,
               const struct ae_message *m);
 
-/* Is the destination one that can match several receivers? */
-bool
-ae_dest_is_broadcast(const struct ae_message *m);
-
 /*
  * Lowest-priority arbitration, one candidate after another, in the order of
  * their creation. Two passes for the hashing rule: count, then pick.

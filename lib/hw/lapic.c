@@ -299,19 +299,20 @@ ae_lapic_requested(const struct ae_lapic *l)
 }
 
 int
+ae_lapic_deliverable(const struct ae_lapic *l, int requested)
+{
+    if (requested < 0 || !ae_lapic_enabled(l) ||
+        ae_vector_class((unsigned)requested) <=
+            ae_vector_class(ae_vapic_read(l->page, LAPIC_PPR))) {
+        return -1;
+    }
+    return requested;
+}
+
+int
 ae_lapic_pending(const struct ae_lapic *l)
 {
-    int vector;
-
-    if (!ae_lapic_enabled(l)) {
-        return -1;
-    }
-    vector = ae_lapic_requested(l);
-    if (vector < 0 || ae_vector_class((unsigned)vector) <=
-                          ae_vector_class(ae_vapic_read(l->page, LAPIC_PPR))) {
-        return -1;
-    }
-    return vector;
+    return ae_lapic_deliverable(l, ae_lapic_requested(l));
 }
 
 bool

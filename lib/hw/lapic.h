@@ -179,6 +179,10 @@ ae_lapic_lint(struct ae_lapic *l, unsigned pin, bool high, uint32_t *events);
 int
 ae_lapic_requested(const struct ae_lapic *l);
 
+/* Is this requested vector (or -1) deliverable? It, or -1. Owner. */
+int
+ae_lapic_deliverable(const struct ae_lapic *l, int requested);
+
 /* Highest deliverable vector, -1: none. Owner. */
 int
 ae_lapic_pending(const struct ae_lapic *l);
@@ -231,6 +235,14 @@ ae_lapic_clear(struct ae_lapic *l, struct ae_lapic_effects *fx);
 /* Recompute what is derived after registers were written from outside. */
 void
 ae_lapic_derive(struct ae_lapic *l, struct ae_lapic_effects *fx);
+
+/* Did the access set nothing off? */
+static inline bool
+ae_lapic_quiet(const struct ae_lapic_effects *fx)
+{
+    return (fx->what | fx->events | fx->drop | fx->nr_errors | fx->ticks |
+            fx->nr_local) == 0;
+}
 
 static inline bool
 ae_lapic_enabled(const struct ae_lapic *l)

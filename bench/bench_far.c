@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Posting to a vCPU that another core polls: one isolated post at a time, as a
+ * device's completion is, against the raw operation on a line that is polled.
+ *
+ *   post-far     what the sender pays       lock or on a polled line
+ *   deliver-far  until the handler has run  a store, and the poller's answer
+ */
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "harness.h"
+#include "vmm.h"
+
+struct line {
+    _Alignas(128) _Atomic uint64_t word;
+    char rest[120];
+};
+
+enum target {
+    TARGET_VCPU,
+    TARGET_LINE,
+    TARGET_STOP,
+};
+
+struct far {
+    struct line seen; /* what the poller took, of either kind */
+    struct line raw;  /* the baseline's request */
+    struct line target;
+    struct vmm vmm;
+    pthread_t thread;
+    uint64_t sent; /* the poster's */
+    uint64_t nr_new;
+    uint64_t rest; /* of a random generator: when to send */
+};
+
+static void
+poll_vcpu(struct far *f)
+{
+    struct avicemu_vcpu *vcpu = f->vmm.vcpus[0];
+
+    if (avicemu_vcpu_runnable(vcpu)) {
+        (void)atomic_fetch_add(&f->seen.word, vmm_drain(&f->vmm, vcpu));
+    }
+}
+
+static void
+poll_line(struct far *f)
+{
+    if (atomic_load_explicit(&f->raw.word, memory_order_acquire) != 0) {
+        atomic_store_explicit(&f->raw.word, 0, memory_order_relaxed);
+        (void)atomic_fetch_add(&f->seen.word, 1);
+    }
+}
+
+static void *
+poller(void *opaque)
+{
+    struct far *f = opaque;
+
+    bench_pin(1);
+    avicemu_thread_attach();
+    for (;;) {
+        switch (atomic_load_explicit(&f->target.word, memory_order_acquire)) {
+        case TARGET_VCPU:
+            poll_vcpu(f);
+            break;
+        case TARGET_LINE:
+            poll_line(f);
+            break;
+        default:
+            return NULL;
+        }
+        bench_relax();
+    }
+}
+
+static void
+await_seen(const struct far *f)
+{
+    while (atomic_load_explicit(&f->seen.word, memory_order_acquire) !=
+           f->sent) {
+        bench_relax();
+    }
+}
+
+static int
+far_open(const struct bench *b, uint32_t objects, void **ret)
+{
+    struct far *f = aligned_alloc(128, (sizeof(*f) + 127) / 128 * 128);
+
+    (void)b;
+    (void)objects;
+    if (f == NULL) {
+        return bench_fail("no memory");
+    }
+    *f = (struct far){ .rest = 88172645463325252u };
+    vmm_open(&f->vmm, 1, VMM_X2APIC, VMM_NOW_CLOCK);
+    if (avicemu_vcpu_set_halted(f->vmm.vcpus[0]) != 0 ||
+        pthread_create(&f->thread, NULL, poller, f) != 0) {
+        return bench_fail("pthread_create");
+    }
+    *ret = f;
+    return 0;
+}
+
+static void
+far_close(void *state)
+{
+    struct far *f = state;
+
+    atomic_store(&f->target.word, TARGET_STOP);
+    (void)pthread_join(f->thread, NULL);
+    vmm_close(&f->vmm);
+    free(f);
+}
+
+/* The poller has taken all, polls this target, and has done so a while. */
+static void
+settle(struct far *f, enum target target)
+{
+    await_seen(f);
+    atomic_store(&f->target.word, (uint64_t)target);
+    f->rest ^= f->rest << 13;
+    f->rest ^= f->rest >> 7;
+    f->rest ^= f->rest << 17;
+    for (uint64_t i = 0; i < 8 + f->rest % 8; i++) {
+        bench_relax();
+    }
+}
+
+static void
+far_prepare(void *state)
+{
+    settle(state, TARGET_VCPU);
+}
+
+static void
+far_base_prepare(void *state)
+{
+    settle(state, TARGET_LINE);
+}
+
+static void
+post_run(void *state, uint64_t n)
+{
+    struct far *f = state;
+
+    for (uint64_t i = 0; i < n; i++) {
+        uint8_t vector =
+            (uint8_t)(VMM_FIRST_VECTOR + f->sent % VMM_NR_VECTORS);
+
+        f->nr_new += avicemu_post(f->vmm.vcpus[0], vector,
+                                  AVICEMU_TRIGGER_EDGE) == AVICEMU_POST_NEW;
+        f->sent++;
+    }
+}
+
+static void
+lock_or_run(void *state, uint64_t n)
+{
+    struct far *f = state;
+
+    for (uint64_t i = 0; i < n; i++) {
+        (void)atomic_fetch_or_explicit(&f->raw.word, 1, memory_order_seq_cst);
+        f->sent++;
+    }
+}
+
+static void
+deliver_run(void *state, uint64_t n)
+{
+    post_run(state, n);
+    await_seen(state);
+}
+
+static void
+store_run(void *state, uint64_t n)
+{
+    struct far *f = state;
+
+    (void)n;
+    atomic_store_explicit(&f->raw.word, 1, memory_order_release);
+    f->sent++;
+    await_seen(f);
+}
+
+static bool
+far_check(void *state, uint64_t nr_ops)
+{
+    struct far *f = state;
+
+    await_seen(f);
+    return f->nr_new == nr_ops;
+}
+
+const struct bench bench_far[] = {
+    { .name = "post-far",
+      .what = "avicemu_post() to a halted vCPU that another core polls",
+      .baseline = "lock or, polled line",
+      .goal = 1.25,
+      .threads = 2,
+      .ops = 1,
+      .open = far_open,
+      .prepare = far_prepare,
+      .run = post_run,
+      .base_prepare = far_base_prepare,
+      .base = lock_or_run,
+      .check = far_check,
+      .close = far_close },
+    { .name = "deliver-far",
+      .what = "post until it was acked and ended on another core that polls",
+      .baseline = "store and answer",
+      .goal = 1.5,
+      .threads = 2,
+      .ops = 1,
+      .open = far_open,
+      .prepare = far_prepare,
+      .run = deliver_run,
+      .base_prepare = far_base_prepare,
+      .base = store_run,
+      .check = far_check,
+      .close = far_close },
+    { .name = NULL },
+};
