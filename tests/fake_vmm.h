@@ -30,7 +30,7 @@ struct fake_vmm;
 /* The opaque of one vCPU. */
 struct fake_vcpu {
     struct fake_vmm *vmm;
-    struct avicemu_vcpu *vcpu; /* of the last callback */
+    _Atomic(struct avicemu_vcpu *) vcpu; /* of the last callback */
     _Atomic uint64_t kicks, wakes, blocks, arms, eois, intas, bases;
     _Atomic uint64_t last_deadline; /* of arm; UINT64_MAX before the first */
     _Atomic uint64_t last_base;

@@ -135,6 +135,28 @@ tmr_05(void **state)
     assert_int_equal(rig_take(rig, 0), VECTOR);
 }
 
+/* Ticks that are made up for come one per acknowledge, max_burst at most. */
+static void
+tmr_05_burst(void **state)
+{
+    struct rig *rig = *state;
+    unsigned ticks = 0;
+
+    timer_start(rig->v[0], LVT_PERIODIC, TDCR_BY_1, 1000000);
+    rig_time(rig, 1000 * 1000000ull);
+    while (tick_came(rig)) {
+        ticks++;
+    }
+    assert_int_equal(ticks, 1 + 16);
+    rig_time(rig, 3 * 1000000);
+    reg_w(rig->v[0], R_LVTT, LVT_MASKED | LVT_PERIODIC | VECTOR);
+    reg_w(rig->v[0], R_LVTT, LVT_PERIODIC | VECTOR);
+    while (tick_came(rig)) {
+        ticks++;
+    }
+    assert_int_equal(ticks, 1 + 16 + 1); /* nobody waits for masked ticks */
+}
+
 static void
 tmr_06(void **state)
 {
@@ -202,6 +224,9 @@ tmr_08(void **state)
     assert_int_equal(msr_r(v, MSR_TSC_DEADLINE), 0);
     rig_time(rig, 2000);
     assert_false(tick_came(rig));
+    msr_w(v, MSR_TSC_DEADLINE, 1000); /* past: at once */
+    assert_int_equal(vec_bit(v, R_IRR, VECTOR), 1);
+    assert_int_equal(msr_r(v, MSR_TSC_DEADLINE), 0);
 }
 
 /* Time has passed and nobody looked; then the guest takes the timer back. */
@@ -333,6 +358,8 @@ main(void)
         RIG_TEST("TMR-05 a backlog is one vector (delay)", tmr_05,
                  P(AMD, .missed_ticks = AVICEMU_MISSED_DELAY)),
         RIG_TEST("TMR-05 a backlog is one vector at a time (burst)", tmr_05,
+                 P(AMD, .missed_ticks = AVICEMU_MISSED_BURST, .max_burst = 16)),
+        RIG_TEST("TMR-05 a burst is bounded", tmr_05_burst,
                  P(AMD, .missed_ticks = AVICEMU_MISSED_BURST, .max_burst = 16)),
         RIG_TEST("TMR-06 periods of zero ticks do not divide by zero", tmr_06,
                  P(AMD, .now_hz = 1000, .bus_hz = 1ull << 40)),

@@ -16,7 +16,7 @@
 #define ROUNDS   100000
 #define PATIENCE 200000000u
 
-/* ---- WAK-01 ---------------------------------------------------------------- */
+/* ---- WAK-01 ------------------------------------------------------------- */
 
 struct sleeper {
     struct avicemu_vcpu *v;
@@ -44,7 +44,7 @@ static int
 sleep_until_woken(struct rig *rig, uint64_t wakes)
 {
     for (uint32_t spins = 0; rig->fake[0].wakes == wakes; spins++) {
-        if (spins > PATIENCE / 1000 && avicemu_vcpu_runnable(rig->v[0])) {
+        if (spins > PATIENCE / 20 && avicemu_vcpu_runnable(rig->v[0])) {
             return 0;
         }
         if (spins > PATIENCE) {
@@ -82,7 +82,7 @@ wak_01(void **state)
     assert_int_equal(rig_stats(s.v).injected, ROUNDS);
 }
 
-/* ---- WAK-06 ---------------------------------------------------------------- */
+/* ---- WAK-06 ------------------------------------------------------------- */
 
 static void
 sleep_with_if(struct rig *rig)
@@ -142,7 +142,7 @@ wak_06_blocked(void **state)
     (void)avicemu_vcpu_lint(v, 0, 0);
 }
 
-/* ---- WAK-08, WAK-11 -------------------------------------------------------- */
+/* ---- WAK-08, WAK-11 ----------------------------------------------------- */
 
 static void
 wak_08(void **state)

@@ -92,7 +92,10 @@ inner(struct bench *b)
     /* The face puts the model first; see api/hw_lapic.c. */
     size_t at = (sizeof(struct ae_lapic_model) + 63) / 64 * 64;
 
-    return (struct ae_lapic *)(void *)((unsigned char *)b->l + at);
+    struct ae_lapic *l = (void *)((unsigned char *)b->l + at);
+
+    assert_ptr_equal(l->page, b->page);
+    return l;
 }
 
 /* ---- software disable: [APM2 16.3.1] ------------------------------------ */
@@ -132,24 +135,24 @@ struct lvt_row {
 };
 
 static struct lvt_row lvt_rows[] = {
-    { "fixed", LAPIC_LVT_PERF, 0x41, 0, 0x41 },
-    { "fixed, masked", LAPIC_LVT_PERF, 0x10041, 0, -1 },
-    { "SMI", LAPIC_LVT_PERF, 0x200, AE_EVENT_SMI, -1 },
-    { "NMI", LAPIC_LVT_THERMAL, 0x400, AE_EVENT_NMI, -1 },
-    { "NMI with a vector", LAPIC_LVT_THERMAL, 0x441, AE_EVENT_NMI, -1 },
-    { "NMI, masked", LAPIC_LVT_THERMAL, 0x10400, 0, -1 },
-    { "ExtINT", LAPIC_LVT_LINT0, 0x700, AE_EVENT_EXTINT, -1 },
-    { "INIT", LAPIC_LVT_LINT1, 0x500, AE_EVENT_INIT, -1 },
-    { "a reserved mode", LAPIC_LVT_PERF, 0x341, 0, -1 },
-    { "perf has no ExtINT", LAPIC_LVT_PERF, 0x741, 0, -1 },
-    { "thermal has no INIT", LAPIC_LVT_THERMAL, 0x541, 0, -1 },
-    { "an extended entry, fixed", LAPIC_LVT_EXT, 0x41, 0, 0x41 },
-    { "an extended entry, ExtINT", LAPIC_LVT_EXT + 0x30, 0x700, AE_EVENT_EXTINT,
-      -1 },
-    { "an extended entry has no INIT", LAPIC_LVT_EXT, 0x541, 0, -1 },
-    { "LINT1, SMI", LAPIC_LVT_LINT1, 0x200, AE_EVENT_SMI, -1 },
-    { "LINT0, fixed", LAPIC_LVT_LINT0, 0x51, 0, 0x51 },
-    { "timer is fixed", LAPIC_LVT_TIMER, 0x20041, 0, 0x41 },
+    { "LVT: fixed", LAPIC_LVT_PERF, 0x41, 0, 0x41 },
+    { "LVT: fixed, masked", LAPIC_LVT_PERF, 0x10041, 0, -1 },
+    { "LVT: SMI", LAPIC_LVT_PERF, 0x200, AE_EVENT_SMI, -1 },
+    { "LVT: NMI", LAPIC_LVT_THERMAL, 0x400, AE_EVENT_NMI, -1 },
+    { "LVT: NMI with a vector", LAPIC_LVT_THERMAL, 0x441, AE_EVENT_NMI, -1 },
+    { "LVT: NMI, masked", LAPIC_LVT_THERMAL, 0x10400, 0, -1 },
+    { "LVT: ExtINT", LAPIC_LVT_LINT0, 0x700, AE_EVENT_EXTINT, -1 },
+    { "LVT: INIT", LAPIC_LVT_LINT1, 0x500, AE_EVENT_INIT, -1 },
+    { "LVT: a reserved mode", LAPIC_LVT_PERF, 0x341, 0, -1 },
+    { "LVT: perf has no ExtINT", LAPIC_LVT_PERF, 0x741, 0, -1 },
+    { "LVT: thermal has no INIT", LAPIC_LVT_THERMAL, 0x541, 0, -1 },
+    { "LVT: an extended entry, fixed", LAPIC_LVT_EXT, 0x41, 0, 0x41 },
+    { "LVT: an extended entry, ExtINT", LAPIC_LVT_EXT + 0x30, 0x700,
+      AE_EVENT_EXTINT, -1 },
+    { "LVT: an extended entry has no INIT", LAPIC_LVT_EXT, 0x541, 0, -1 },
+    { "LVT: LINT1, SMI", LAPIC_LVT_LINT1, 0x200, AE_EVENT_SMI, -1 },
+    { "LVT: LINT0, fixed", LAPIC_LVT_LINT0, 0x51, 0, 0x51 },
+    { "LVT: timer is fixed", LAPIC_LVT_TIMER, 0x20041, 0, 0x41 },
 };
 
 static void
@@ -386,29 +389,29 @@ struct icr_row {
 
 /* clang-format off */
 static struct icr_row icr_rows[] = {
-    { "fixed",                            0x00051, { 1, 1, 1 }, { 0 } },
-    { "fixed, vector 15",                 0x0000f, { 0, 0, 0 }, { 0x20, 0x20, 0 } },
-    { "fixed, vector 16",                 0x00010, { 1, 1, 1 }, { 0 } },
-    { "fixed to self, vector 15",         0x4000f, { 0, 0, 0 }, { 0x60, 0x60, 0 } },
-    { "lowest, vector 15",                0x0090f, { 0, 0, 0 }, { 0x20, 0x20, 0 } },
-    { "fixed, level, assert",             0x0c051, { 1, 1, 1 }, { 0 } },
-    { "fixed, level, de-assert",          0x08051, { 0, 1, 0 }, { 0 } },
-    { "lowest, logical, flat",            0x00951, { 1, 1, 1 }, { 0 } },
-    { "lowest, physical",                 0x00151, { 0, 1, 1 }, { 0 } },
-    { "lowest, all but self",             0xc0151, { 1, 1, 1 }, { 0 } },
-    { "lowest, all",                      0x80151, { 0, 1, 1 }, { 0 } },
-    { "SMI",                              0x00200, { 1, 1, 1 }, { 0 } },
-    { "remote read",                      0x00300, { 0, 0, 0 }, { 0 } },
-    { "NMI",                              0x00400, { 1, 1, 1 }, { 0 } },
-    { "NMI, vector below 16",             0x00405, { 1, 1, 1 }, { 0 } },
-    { "NMI, level, de-assert",            0x08400, { 1, 1, 1 }, { 0 } },
-    { "INIT",                             0x00500, { 1, 1, 1 }, { 0 } },
-    { "INIT, level, assert",              0x0c500, { 1, 1, 1 }, { 0 } },
-    { "INIT, level, de-assert",           0x08500, { 0, 0, 0 }, { 0 } },
-    { "INIT de-assert to all",            0x88500, { 0, 0, 0 }, { 0 } },
-    { "SIPI",                             0x00608, { 1, 1, 1 }, { 0 } },
-    { "SIPI, level, de-assert",           0x08608, { 1, 1, 1 }, { 0 } },
-    { "ExtINT",                           0x00700, { 1, 0, 0 }, { 0 } },
+    { "ICR: fixed",                            0x00051, { 1, 1, 1 }, { 0 } },
+    { "ICR: fixed, vector 15",                 0x0000f, { 0, 0, 0 }, { 0x20, 0x20, 0 } },
+    { "ICR: fixed, vector 16",                 0x00010, { 1, 1, 1 }, { 0 } },
+    { "ICR: fixed to self, vector 15",         0x4000f, { 0, 0, 0 }, { 0x60, 0x60, 0 } },
+    { "ICR: lowest, vector 15",                0x0090f, { 0, 0, 0 }, { 0x20, 0x20, 0 } },
+    { "ICR: fixed, level, assert",             0x0c051, { 1, 1, 1 }, { 0 } },
+    { "ICR: fixed, level, de-assert",          0x08051, { 0, 1, 0 }, { 0 } },
+    { "ICR: lowest, logical, flat",            0x00951, { 1, 1, 1 }, { 0 } },
+    { "ICR: lowest, physical",                 0x00151, { 0, 1, 1 }, { 0 } },
+    { "ICR: lowest, all but self",             0xc0151, { 1, 1, 1 }, { 0 } },
+    { "ICR: lowest, all",                      0x80151, { 0, 1, 1 }, { 0 } },
+    { "ICR: SMI",                              0x00200, { 1, 1, 1 }, { 0 } },
+    { "ICR: remote read",                      0x00300, { 0, 0, 0 }, { 0 } },
+    { "ICR: NMI",                              0x00400, { 1, 1, 1 }, { 0 } },
+    { "ICR: NMI, vector below 16",             0x00405, { 1, 1, 1 }, { 0 } },
+    { "ICR: NMI, level, de-assert",            0x08400, { 1, 1, 1 }, { 0 } },
+    { "ICR: INIT",                             0x00500, { 1, 1, 1 }, { 0 } },
+    { "ICR: INIT, level, assert",              0x0c500, { 1, 1, 1 }, { 0 } },
+    { "ICR: INIT, level, de-assert",           0x08500, { 0, 0, 0 }, { 0 } },
+    { "ICR: INIT de-assert to all",            0x88500, { 0, 0, 0 }, { 0 } },
+    { "ICR: SIPI",                             0x00608, { 1, 1, 1 }, { 0 } },
+    { "ICR: SIPI, level, de-assert",           0x08608, { 1, 1, 1 }, { 0 } },
+    { "ICR: ExtINT",                           0x00700, { 1, 0, 0 }, { 0 } },
 };
 /* clang-format on */
 

@@ -63,18 +63,19 @@ struct rate_row {
 };
 
 static struct rate_row rate_rows[] = {
-    { "1 GHz bus, nanoseconds", GHZ, GHZ, 0, 0xb, 1000, 1000 },
-    { "100 MHz bus, nanoseconds", GHZ, GHZ / 10, 0, 0xb, 1000, 10000 },
-    { "24 MHz crystal, divided by 16", GHZ, 24000000, 0, 0x3, 24, 16000 },
-    { "bus faster than the clock", 1000, GHZ, 0, 0xb, 1, 1 },
-    { "a third of a tick is rounded up", 3, 1, 0, 0xb, 1, 3 },
-    { "ratio 3:7", 3, 7, 0, 0xb, 7, 3 },
-    { "ratio 7:3", 7, 3, 0, 0xb, 3, 7 },
-    { "all ones by 128 at 1 GHz", GHZ, GHZ, 0, 0xa, 0xffffffff,
+    { "rate: 1 GHz bus, nanoseconds", GHZ, GHZ, 0, 0xb, 1000, 1000 },
+    { "rate: 100 MHz bus, nanoseconds", GHZ, GHZ / 10, 0, 0xb, 1000, 10000 },
+    { "rate: 24 MHz crystal, divided by 16", GHZ, 24000000, 0, 0x3, 24, 16000 },
+    { "rate: bus faster than the clock", 1000, GHZ, 0, 0xb, 1, 1 },
+    { "rate: a third of a tick is rounded up", 3, 1, 0, 0xb, 1, 3 },
+    { "rate: ratio 3:7", 3, 7, 0, 0xb, 7, 3 },
+    { "rate: ratio 7:3", 7, 3, 0, 0xb, 3, 7 },
+    { "rate: all ones by 128 at 1 GHz", GHZ, GHZ, 0, 0xa, 0xffffffff,
       549755813760ull },
-    { "the slowest bus", GHZ, 1, 0, 0xb, 5, 5 * GHZ },
-    { "the fastest of both", 1ull << 40, 1ull << 40, 0, 0xb, 9, 9 },
-    { "a late start", GHZ, GHZ, 1ull << 62, 0xb, 100, (1ull << 62) + 100 },
+    { "rate: the slowest bus", GHZ, 1, 0, 0xb, 5, 5 * GHZ },
+    { "rate: the fastest of both", 1ull << 40, 1ull << 40, 0, 0xb, 9, 9 },
+    { "rate: a late start", GHZ, GHZ, 1ull << 62, 0xb, 100,
+      (1ull << 62) + 100 },
 };
 
 static void
@@ -108,18 +109,23 @@ struct miss_row {
 };
 
 static struct miss_row miss_rows[] = {
-    { "skip: in time", AVICEMU_MISSED_SKIP, 1000, 1, 2000, 0 },
-    { "skip: a bit late keeps the grid", AVICEMU_MISSED_SKIP, 1300, 1, 2000,
+    { "missed ticks: skip: in time", AVICEMU_MISSED_SKIP, 1000, 1, 2000, 0 },
+    { "missed ticks: skip: a bit late keeps the grid", AVICEMU_MISSED_SKIP,
+      1300, 1, 2000, 0 },
+    { "missed ticks: skip: five missed", AVICEMU_MISSED_SKIP, 6500, 6, 7000,
       0 },
-    { "skip: five missed", AVICEMU_MISSED_SKIP, 6500, 6, 7000, 0 },
-    { "skip: a billion missed", AVICEMU_MISSED_SKIP, 1000 * GHZ, GHZ,
-      1000 * GHZ + 1000, 0 },
-    { "delay: a period from now", AVICEMU_MISSED_DELAY, 1300, 1, 2300, 0 },
-    { "delay: five missed", AVICEMU_MISSED_DELAY, 6500, 6, 7500, 0 },
-    { "burst: in time owes nothing", AVICEMU_MISSED_BURST, 1000, 1, 2000, 0 },
-    { "burst: owes what was missed", AVICEMU_MISSED_BURST, 4500, 4, 5000, 3 },
-    { "burst: owes max_burst at most", AVICEMU_MISSED_BURST, 1000 * GHZ, GHZ,
-      1000 * GHZ + 1000, 8 },
+    { "missed ticks: skip: a billion missed", AVICEMU_MISSED_SKIP, 1000 * GHZ,
+      GHZ, 1000 * GHZ + 1000, 0 },
+    { "missed ticks: delay: a period from now", AVICEMU_MISSED_DELAY, 1300, 1,
+      2300, 0 },
+    { "missed ticks: delay: five missed", AVICEMU_MISSED_DELAY, 6500, 6, 7500,
+      0 },
+    { "missed ticks: burst: in time owes nothing", AVICEMU_MISSED_BURST, 1000,
+      1, 2000, 0 },
+    { "missed ticks: burst: owes what was missed", AVICEMU_MISSED_BURST, 4500,
+      4, 5000, 3 },
+    { "missed ticks: burst: owes max_burst at most", AVICEMU_MISSED_BURST,
+      1000 * GHZ, GHZ, 1000 * GHZ + 1000, 8 },
 };
 
 static void
@@ -172,6 +178,8 @@ test_min_period(void **state)
     assert_int_equal(t.deadline, 1000);
     assert_true(ae_timer_set_initial(&c, &t, 1000, 501));
     assert_int_equal(t.deadline, 1501);
+    assert_true(ae_timer_set_initial(&c, &t, 2000, 499));
+    assert_int_equal(ae_timer_current(&c, &t, 2000), 499);
 }
 
 static void
