@@ -169,7 +169,8 @@ struct avicemu_step_test {
     /* Before each schedule: the same state each time. 0, or -errno that
      * explore returns. */
     int (*setup)(void *opaque);
-    /* After each: 0 if all is well. All parties are done, all stores visible. */
+    /* After each, when all parties are done and all stores visible: 0 if all
+     * is well. */
     int (*check)(void *opaque);
     /* After check. NULL: nothing to do. Not called after DEADLOCK, LIVELOCK and
      * NONDETERMINISTIC, where parties may still stand inside the objects. */
@@ -200,7 +201,7 @@ struct avicemu_step_found {
     size_t size;
     enum avicemu_step_outcome outcome;
     uint32_t complete;  /* 1: every interleaving was tried */
-    uint64_t schedules; /* run to their end, no two of them equivalent */
+    uint64_t schedules; /* run to their end */
     uint64_t pruned;    /* found equivalent to another one on the way */
     uint64_t steps;     /* in all */
     uint32_t longest;   /* steps of the longest schedule */

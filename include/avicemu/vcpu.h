@@ -25,7 +25,8 @@
  * Kicks. Between the return of enter and the call of exit, whatever becomes
  * pending calls ops->kick, also before the guest has begun to run. Between
  * block_begin and block_end, what makes the vCPU runnable calls ops->wake. At
- * other times nobody is called: the next enter looks.
+ * other times nobody is called: the next enter looks. A call may arrive late,
+ * when the entry or block it was meant for has ended: take it as one too many.
  */
 
 #include <avicemu/common.h>
@@ -205,6 +206,12 @@ avicemu_vcpu_runnable(struct avicemu_vcpu *vcpu);
 /**
  * The deadline that ops->arm told may have passed. Too early or too often is
  * harmless: the vCPU then arms it anew.
+ *
+ * The library looks at the clock after this call, at the vCPU's next enter,
+ * block or register access, and else only in accesses to SVR and the timer's
+ * own registers. A VMM whose timer thread may be late calls it after each exit
+ * whose deadline has passed, too. A tick that was not accounted yet is dropped
+ * by a write of TMICT or TSC_DEADLINE, and by loading state.
  *
  * @return 0, -EINVAL (NULL)
  *
