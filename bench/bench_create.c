@@ -1,75 +1,169 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making a VM of n vCPUs, all in x2APIC mode and software-enabled: time per
- * vCPU. The bytes that each takes are printed once per size.
+ * What a vCPU costs: time to create it in a VM that grows to that many, and
+ * bytes of it. The baselines are clean memory of that size, and one APIC page.
  */
 
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "rig.h"
-#include "tables.h"
+#include "harness.h"
+#include "vmm.h"
 
-static uint64_t
-create(uint64_t objects, uint64_t n)
-{
-    uint64_t did = 0;
+#define PAGE 4096u
 
-    while (did < n) {
-        struct rig *rig = rig_make(objects, RIG_X2APIC);
-
-        did += avicemu_vm_nr_vcpus(rig->vms[0]);
-        rig_drop(rig);
-    }
-    return did;
-}
-
-static void *
-sized(uint64_t objects)
-{
-    static uint64_t sizes[4];
-    static unsigned at;
-    struct rig *rig = rig_make(objects, RIG_X2APIC);
-    uint64_t *size = &sizes[at++ % 4];
-
-    printf("# %llu vCPUs: %llu bytes each\n", (unsigned long long)objects,
-           (unsigned long long)avicemu_vm_vcpu_bytes(rig->vms[0]));
-    rig_drop(rig);
-    *size = objects;
-    return size;
-}
-
-static uint64_t
-run(void *arg, uint64_t n)
-{
-    return create(*(const uint64_t *)arg, n);
-}
-
-static const struct bench_row rows[] = {
-    { .bench = "create",
-      .variant = "library",
-      .objects = 1,
-      .batch = 16,
-      .setup = sized,
-      .run = run },
-    { .bench = "create",
-      .variant = "library",
-      .objects = 64,
-      .batch = 64,
-      .setup = sized,
-      .run = run },
-    { .bench = "create",
-      .variant = "library",
-      .objects = 1024,
-      .batch = 1024,
-      .setup = sized,
-      .run = run },
-    { .bench = "create",
-      .variant = "library",
-      .objects = 4096,
-      .batch = 4096,
-      .setup = sized,
-      .run = run },
+struct create {
+    struct vmm vmm;
+    uint64_t created;
+    uint64_t bytes_each;
+    void **memory;
+    bool full;
 };
 
-const struct bench_table bench_create = { rows,
-                                          sizeof(rows) / sizeof(rows[0]) };
+static int
+create_open(const struct bench *b, uint32_t objects, void **ret)
+{
+    struct create *c = calloc(1, sizeof(*c));
+
+    (void)b;
+    if (c == NULL) {
+        return bench_fail("no memory");
+    }
+    vmm_open_empty(&c->vmm, objects, VMM_NOW_CLOCK);
+    c->bytes_each = avicemu_vm_vcpu_bytes(c->vmm.vms[0]);
+    c->memory = calloc(objects, sizeof(void *));
+    if (c->memory == NULL) {
+        return bench_fail("no memory");
+    }
+    *ret = c;
+    return 0;
+}
+
+/* No vCPUs, no memory. */
+static void
+create_prepare(void *state)
+{
+    struct create *c = state;
+
+    if (c->full) {
+        vmm_destroy_vcpus(&c->vmm);
+    }
+    c->full = false;
+}
+
+static void
+create_close(void *state)
+{
+    struct create *c = state;
+
+    create_prepare(state);
+    for (uint32_t i = 0; i < c->vmm.nr; i++) {
+        free(c->memory[i]);
+    }
+    free(c->memory);
+    vmm_close(&c->vmm);
+    free(c);
+}
+
+/* One call makes all vCPUs; n is their number. */
+static void
+create_run(void *state, uint64_t n)
+{
+    struct create *c = state;
+
+    (void)n;
+    vmm_create_vcpus(&c->vmm);
+    c->full = true;
+    for (uint32_t i = 0; i < c->vmm.nr; i++) {
+        c->created += avicemu_vcpu_apic_id(c->vmm.vcpus[i]) == i;
+    }
+}
+
+static void
+memory_prepare(void *state)
+{
+    struct create *c = state;
+
+    for (uint32_t i = 0; i < c->vmm.nr; i++) {
+        free(c->memory[i]);
+        c->memory[i] = NULL;
+    }
+}
+
+static void
+memory_run(void *state, uint64_t n)
+{
+    struct create *c = state;
+    size_t bytes = (c->bytes_each + PAGE - 1) / PAGE * PAGE;
+
+    (void)n;
+    for (uint32_t i = 0; i < c->vmm.nr; i++) {
+        c->memory[i] = aligned_alloc(PAGE, bytes);
+        if (c->memory[i] == NULL) {
+            vmm_die("aligned_alloc");
+        }
+        memset(c->memory[i], 0, c->bytes_each);
+    }
+}
+
+static bool
+create_check(void *state, uint64_t nr_ops)
+{
+    return ((struct create *)state)->created == nr_ops;
+}
+
+/* ---- bytes -------------------------------------------------------------- */
+
+/* What the library has allocated for them, and what it says it has. */
+static double
+bytes_value(void *state)
+{
+    struct create *c = state;
+    uint64_t before = c->vmm.bytes;
+
+    create_run(state, c->vmm.nr);
+    return (double)(c->vmm.bytes - before) / (double)c->vmm.nr;
+}
+
+static double
+page_value(void *state)
+{
+    (void)state;
+    return PAGE;
+}
+
+static bool
+bytes_check(void *state, uint64_t nr_ops)
+{
+    struct create *c = state;
+
+    return c->created == nr_ops && c->bytes_each >= PAGE;
+}
+
+#define OBJECTS 1, 64, 1024, 4096
+
+const struct bench bench_create[] = {
+    { .name = "create",
+      .what = "avicemu_vcpu_create(), mean over a VM of so many",
+      .baseline = "aligned_alloc and memset",
+      .objects = { OBJECTS },
+      .ops = BENCH_OPS_OBJECTS,
+      .open = create_open,
+      .prepare = create_prepare,
+      .run = create_run,
+      .base_prepare = memory_prepare,
+      .base = memory_run,
+      .check = create_check,
+      .close = create_close },
+    { .name = "vcpu-bytes",
+      .what = "bytes allocated per vCPU",
+      .baseline = "one APIC page",
+      .unit = "bytes",
+      .objects = { OBJECTS },
+      .open = create_open,
+      .value = bytes_value,
+      .base_value = page_value,
+      .check = bytes_check,
+      .close = create_close },
+    { .name = NULL },
+};

@@ -13,6 +13,8 @@
 #include "harness.h"
 #include "vmm.h"
 
+#define LOST_SECONDS 20u
+
 struct line {
     _Alignas(128) _Atomic uint64_t word;
     char rest[120];
@@ -36,12 +38,30 @@ struct far {
 };
 
 static void
+halt(struct avicemu_vcpu *vcpu)
+{
+    if (avicemu_vcpu_set_halted(vcpu) != 0) {
+        (void)bench_fail("avicemu_vcpu_set_halted");
+    }
+}
+
+/* Take what is there, and halt again, as a guest that idles. */
+static void
+take_and_halt(struct far *f)
+{
+    uint64_t nr = vmm_drain(&f->vmm, f->vmm.vcpus[0]);
+
+    if (avicemu_vcpu_set_halted(f->vmm.vcpus[0]) != 0) {
+        vmm_die("avicemu_vcpu_set_halted");
+    }
+    (void)atomic_fetch_add(&f->seen.word, nr);
+}
+
+static void
 poll_vcpu(struct far *f)
 {
-    struct avicemu_vcpu *vcpu = f->vmm.vcpus[0];
-
-    if (avicemu_vcpu_runnable(vcpu)) {
-        (void)atomic_fetch_add(&f->seen.word, vmm_drain(&f->vmm, vcpu));
+    if (avicemu_vcpu_runnable(f->vmm.vcpus[0])) {
+        take_and_halt(f);
     }
 }
 
@@ -79,8 +99,13 @@ poller(void *opaque)
 static void
 await_seen(const struct far *f)
 {
+    uint64_t end = bench_tsc() + LOST_SECONDS * bench_tsc_hz();
+
     while (atomic_load_explicit(&f->seen.word, memory_order_acquire) !=
            f->sent) {
+        if (bench_tsc() > end) {
+            vmm_die("delivery to a polling vCPU");
+        }
         bench_relax();
     }
 }
@@ -97,8 +122,10 @@ far_open(const struct bench *b, uint32_t objects, void **ret)
     }
     *f = (struct far){ .rest = 88172645463325252u };
     vmm_open(&f->vmm, 1, VMM_X2APIC, VMM_NOW_CLOCK);
-    if (avicemu_vcpu_set_halted(f->vmm.vcpus[0]) != 0 ||
-        pthread_create(&f->thread, NULL, poller, f) != 0) {
+    /* An entry tells the library that IF is 1. */
+    (void)vmm_drain(&f->vmm, f->vmm.vcpus[0]);
+    halt(f->vmm.vcpus[0]);
+    if (pthread_create(&f->thread, NULL, poller, f) != 0) {
         return bench_fail("pthread_create");
     }
     *ret = f;
@@ -148,8 +175,7 @@ post_run(void *state, uint64_t n)
     struct far *f = state;
 
     for (uint64_t i = 0; i < n; i++) {
-        uint8_t vector =
-            (uint8_t)(VMM_FIRST_VECTOR + f->sent % VMM_NR_VECTORS);
+        uint8_t vector = (uint8_t)(VMM_FIRST_VECTOR + f->sent % VMM_NR_VECTORS);
 
         f->nr_new += avicemu_post(f->vmm.vcpus[0], vector,
                                   AVICEMU_TRIGGER_EDGE) == AVICEMU_POST_NEW;

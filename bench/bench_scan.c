@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "harness.h"
-
 #include "hw/vapic.h"
 
 #define NR_KEYS 1024u

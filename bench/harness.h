@@ -50,6 +50,7 @@
 #include <stdint.h>
 
 #define BENCH_MAX_OBJECTS 5
+#define BENCH_OPS_OBJECTS UINT32_MAX /* ops: as many as there are objects */
 
 /* What open may return besides 0. */
 #define BENCH_SKIP 1 /* cannot run here; bench_skip() said why */

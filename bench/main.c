@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * avicemu-bench: the library's paths beside the raw operations they stand on.
- * What is quoted is a ratio of one run, never a time.
+ * avicemu-bench: what the library's paths cost, beside what they cannot do
+ * without. Exit status: 0; 1 if a benchmark did not do its work; 2 if it was
+ * called wrongly. No time is ever a failure.
  */
 
 #include <argp.h>
@@ -10,62 +11,124 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tables.h"
+#include "report.h"
 
-const char *argp_program_version = "avicemu-bench 0.1.0";
+/* The arrays that bench/meson.build names. */
+#define BENCH(name) extern const struct bench bench_##name[];
+#include "bench_list.h"
+#undef BENCH
 
-static const struct bench_table *const tables[] = {
-    &bench_post, &bench_entry, &bench_timer,
-    &bench_map,  &bench_kvm,   &bench_create,
+#define BENCH(name) bench_##name,
+static const struct bench *const all[] = {
+#include "bench_list.h"
 };
-#define NR_TABLES (sizeof(tables) / sizeof(tables[0]))
+#undef BENCH
 
-struct arguments {
-    struct bench_options o;
+#define NR_ALL (sizeof(all) / sizeof(all[0]))
+
+#define LOOP_SECONDS 3600u
+
+static const struct measure_plan full_plan = {
+    .repeats = 11,
+    .slice_ns = 4000000,
+    .max_objects = UINT32_MAX,
+};
+static const struct measure_plan quick_plan = {
+    .repeats = 7,
+    .slice_ns = 300000,
+    .max_objects = 1024,
+};
+
+struct options {
+    const char *filter;
     const char *loop;
+    const char *json;
+    const char *plot;
     bool list;
+    bool quick;
+    bool goals;
+    bool library, baselines; /* --design */
 };
 
-static const struct argp_option options[] = {
-    { "list", 'l', NULL, 0, "List the benchmarks and their variants", 0 },
-    { "filter", 'f', "GLOB", 0, "Only benchmarks whose name matches", 0 },
-    { "quick", 'q', NULL, 0, "Few samples: does every loop do its work?", 0 },
-    { "goals", 'g', NULL, 0, "Show each goal, and whether it was met", 0 },
-    { "loop", 'L', "NAME", 0, "Run the library's loop of NAME for ever", 0 },
-    { "json", 'j', "FILE", 0, "Write the records to FILE", 0 },
-    { "plot", 'p', "DIR", 0, "Draw the ratios into DIR (needs gnuplot)", 0 },
-    { NULL, 0, NULL, 0, NULL, 0 },
+enum {
+    KEY_LIST = 256,
+    KEY_FILTER,
+    KEY_DESIGN,
+    KEY_QUICK,
+    KEY_LOOP,
+    KEY_JSON,
+    KEY_PLOT,
+    KEY_GOALS,
 };
+
+static const struct argp_option argp_options[] = {
+    { "list", KEY_LIST, NULL, 0, "Name the benchmarks and measure nothing", 0 },
+    { "filter", KEY_FILTER, "GLOB", 0, "Only those whose name matches", 0 },
+    { "design", KEY_DESIGN, "A,B", 0,
+      "Only these designs: library, baseline (default: library in the table, "
+      "both in JSON)",
+      0 },
+    { "quick", KEY_QUICK, NULL, 0,
+      "Some seconds in all: noisier, and no rows of more than 1024 objects",
+      0 },
+    { "goals", KEY_GOALS, NULL, 0, "Print the goal of each ratio", 0 },
+    { "loop", KEY_LOOP, "NAME[/OBJECTS]", 0,
+      "Run one loop for an hour, for a profiler", 0 },
+    { "json", KEY_JSON, "FILE", 0, "Write the records; - is /dev/stdout", 0 },
+    { "plot", KEY_PLOT, "DIR", 0, "Write pictures (needs gnuplot)", 0 },
+    { 0 },
+};
+
+static void
+parse_designs(struct options *o, char *list, struct argp_state *state)
+{
+    char *save = NULL;
+
+    o->library = o->baselines = false;
+    for (char *name = strtok_r(list, ",", &save); name != NULL;
+         name = strtok_r(NULL, ",", &save)) {
+        if (strcmp(name, "library") == 0) {
+            o->library = true;
+        } else if (strcmp(name, "baseline") == 0) {
+            o->baselines = true;
+        } else {
+            argp_error(state, "no design %s: library, baseline", name);
+        }
+    }
+}
 
 static error_t
-parse(int key, char *arg, struct argp_state *state)
+parse_option(int key, char *arg, struct argp_state *state)
 {
-    struct arguments *a = state->input;
+    struct options *o = state->input;
 
     switch (key) {
-    case 'l':
-        a->list = true;
+    case KEY_LIST:
+        o->list = true;
         break;
-    case 'f':
-        a->o.filter = arg;
+    case KEY_FILTER:
+        o->filter = arg;
         break;
-    case 'q':
-        a->o.quick = true;
+    case KEY_DESIGN:
+        parse_designs(o, arg, state);
         break;
-    case 'g':
-        a->o.goals = true;
+    case KEY_QUICK:
+        o->quick = true;
         break;
-    case 'L':
-        a->loop = arg;
+    case KEY_LOOP:
+        o->loop = arg;
         break;
-    case 'j':
-        a->o.json = arg;
+    case KEY_JSON:
+        o->json = strcmp(arg, "-") == 0 ? "/dev/stdout" : arg;
         break;
-    case 'p':
-        a->o.plot = arg;
+    case KEY_PLOT:
+        o->plot = arg;
+        break;
+    case KEY_GOALS:
+        o->goals = true;
         break;
     case ARGP_KEY_ARG:
-        argp_usage(state);
+        argp_error(state, "unexpected argument %s", arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -73,67 +136,118 @@ parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static int
-list(void)
+static bool
+wanted(const struct options *o, const struct bench *b)
 {
-    for (size_t t = 0; t < NR_TABLES; t++) {
-        for (size_t i = 0; i < tables[t]->nr_rows; i++) {
-            const struct bench_row *r = &tables[t]->rows[i];
+    return o->filter == NULL || fnmatch(o->filter, b->name, 0) == 0;
+}
 
-            printf("%s\t%s\t%llu\n", r->bench, r->variant,
-                   (unsigned long long)r->objects);
+static void
+list_all(const struct options *o)
+{
+    for (size_t i = 0; i < NR_ALL; i++) {
+        for (const struct bench *b = all[i]; b->name != NULL; b++) {
+            if (wanted(o, b)) {
+                printf("%s\t%s\tagainst: %s\n", b->name, b->what, b->baseline);
+            }
         }
     }
-    return 0;
+}
+
+static uint32_t
+first_objects(const struct bench *b)
+{
+    return b->objects[0] != 0 ? b->objects[0] : 1;
 }
 
 static int
-loop(const char *name)
+run_loop(const char *name)
 {
-    for (size_t t = 0; t < NR_TABLES; t++) {
-        for (size_t i = 0; i < tables[t]->nr_rows; i++) {
-            const struct bench_row *r = &tables[t]->rows[i];
+    const char *slash = strchr(name, '/');
+    size_t len = slash != NULL ? (size_t)(slash - name) : strlen(name);
 
-            if (strcmp(r->bench, name) != 0 ||
-                strcmp(r->variant, "library") != 0) {
+    for (size_t i = 0; i < NR_ALL; i++) {
+        for (const struct bench *b = all[i]; b->name != NULL; b++) {
+            if (strncmp(b->name, name, len) != 0 || b->name[len] != '\0') {
                 continue;
             }
-            void *arg = r->setup != NULL ? r->setup(r->objects) : NULL;
+            uint32_t objects = slash != NULL
+                                   ? (uint32_t)strtoul(slash + 1, NULL, 10)
+                                   : first_objects(b);
 
-            for (;;) {
-                bench_use(r->run(arg, r->batch != 0 ? r->batch : 4096));
-            }
+            return objects != 0 && measure_loop(b, objects, LOOP_SECONDS) ? 0
+                                                                          : 1;
         }
     }
     (void)fprintf(stderr, "avicemu-bench: no benchmark %s; see --list\n", name);
     return 2;
 }
 
+static void
+run_bench(const struct bench *b, const struct measure_plan *plan,
+          struct report *report)
+{
+    for (unsigned i = 0; i == 0 || b->objects[i] != 0; i++) {
+        uint32_t objects = i == 0 ? first_objects(b) : b->objects[i];
+        struct measure_row row;
+
+        if (objects <= plan->max_objects) {
+            measure_row(b, objects, plan, &row);
+            report_row(report, &row);
+        }
+    }
+}
+
+static int
+run_all(const struct options *o)
+{
+    struct report report = {
+        .goals = o->goals,
+        .library = o->library,
+        .baselines = o->baselines,
+    };
+    unsigned nr = 0;
+
+    if (report_open(&report) != 0) {
+        return 1;
+    }
+    for (size_t i = 0; i < NR_ALL; i++) {
+        for (const struct bench *b = all[i]; b->name != NULL; b++) {
+            if (wanted(o, b)) {
+                run_bench(b, o->quick ? &quick_plan : &full_plan, &report);
+                nr++;
+            }
+        }
+    }
+    if (report_close(&report, o->json, o->plot) != 0) {
+        return 1;
+    }
+    if (nr == 0) {
+        (void)fprintf(stderr, "avicemu-bench: nothing matches; see --list\n");
+        return 2;
+    }
+    return report.nr_failed != 0;
+}
+
 int
 main(int argc, char **argv)
 {
     static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Measures the library's paths as ratios to the raw operations.",
-        NULL,
-        NULL,
-        NULL
+        .options = argp_options,
+        .parser = parse_option,
+        .doc = "Measure libavicemu's paths, each as a ratio to a baseline in "
+               "the same run.",
     };
-    struct arguments a = { .loop = NULL };
+    struct options o = { .library = true, .baselines = true };
 
-    if (argp_parse(&argp, argc, argv, 0, NULL, &a) != 0) {
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &o) != 0) {
         return 2;
     }
-    if (a.list) {
-        return list();
+    if (o.list) {
+        list_all(&o);
+        return 0;
     }
-    if (a.loop != NULL) {
-        return loop(a.loop);
-    }
-    for (size_t t = 0; t < NR_TABLES; t++) {
-        bench_measure(tables[t], &a.o);
-    }
-    return bench_finish(&a.o);
+    measure_init();
+    return o.loop != NULL ? run_loop(o.loop) : run_all(&o);
 }

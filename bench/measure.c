@@ -27,7 +27,7 @@
 
 #define SAMPLE_NS   5000u /* aimed at where the number of ops is free */
 #define MAX_SLICE   4096u /* samples */
-#define MIN_SLICE   3u
+#define MIN_SLICE   1u
 #define WARM_UP     2u /* slices that do not count */
 #define MAX_SERIES  (1u << 20)
 #define NS_PER_SEC  1000000000ull
@@ -129,12 +129,12 @@ bench_pin(unsigned n)
     cpu_set_t one;
 
     n %= nr_cpus;
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-        if (!CPU_ISSET(cpu, &cpus) || n-- != 0) {
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET((size_t)cpu, &cpus) || n-- != 0) {
             continue;
         }
         CPU_ZERO(&one);
-        CPU_SET(cpu, &one);
+        CPU_SET((size_t)cpu, &one);
         /* Unpinned is noisier, not wrong. */
         (void)sched_setaffinity(0, sizeof(one), &one);
         return;
@@ -319,6 +319,12 @@ rounds(struct side *run, struct side *base, const struct measure_plan *plan,
 
 /* ---- rows --------------------------------------------------------------- */
 
+static uint64_t
+ops_of(const struct bench *b, uint32_t objects)
+{
+    return b->ops == BENCH_OPS_OBJECTS ? objects : b->ops;
+}
+
 static void
 measure_times(const struct bench *b, void *state,
               const struct measure_plan *plan, struct measure_row *row)
@@ -326,11 +332,11 @@ measure_times(const struct bench *b, void *state,
     struct side run = { .state = state,
                         .prepare = b->prepare,
                         .run = b->run,
-                        .ops = b->ops };
+                        .ops = ops_of(b, row->objects) };
     struct side base = { .state = state,
                          .prepare = b->base_prepare,
                          .run = b->base,
-                         .ops = b->ops };
+                         .ops = ops_of(b, row->objects) };
 
     run.series.v = malloc(MAX_SERIES * sizeof(double));
     base.series.v = malloc(MAX_SERIES * sizeof(double));
@@ -411,7 +417,9 @@ bool
 measure_loop(const struct bench *b, uint32_t objects, unsigned seconds)
 {
     struct measure_row row = { .bench = b };
-    struct side run = { .prepare = b->prepare, .run = b->run, .ops = b->ops };
+    struct side run = { .prepare = b->prepare,
+                        .run = b->run,
+                        .ops = ops_of(b, objects) };
     uint64_t end = clock_ns(CLOCK_MONOTONIC) + seconds * NS_PER_SEC;
 
     if (b->run == NULL || !row_open(b, objects, &run.state, &row)) {

@@ -9,8 +9,9 @@
 #include "harness.h"
 
 struct measure_plan {
-    unsigned repeats;  /* rounds of run, base, run, base */
-    uint64_t slice_ns; /* about how long each of the four takes */
+    unsigned repeats;     /* rounds of run, base, run, base */
+    uint64_t slice_ns;    /* about how long each of the four takes */
+    uint32_t max_objects; /* rows with more are left out */
 };
 
 struct measure_figures {

@@ -286,7 +286,7 @@ add_locked(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     /*
      * ORD vcpu.A: all fields, then pointer and hash entry. Partner: vcpu.B in
      * ae_apicmap_at(), hash_slot(). If weaker: a sender sees a half-made
-     * vCPU. Test: race_hotadd.
+     * vCPU. Test: race_vcpu.
      */
     ae_store_release_ptr(&map->vcpus[idx], vcpu);
     ae_store_release_u64(&map->hash[hash_slot(map, id, true)],
@@ -318,7 +318,7 @@ ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     int64_t slot = hash_slot(map, vcpu->lapic.initial_id, false);
 
     /* ORD vcpu.A: out of the map, then the grace period. Partner: the read
-     * sections of hv/deliver.c. If weaker: use after free. Test: race_destroy.
+     * sections of hv/deliver.c. If weaker: use after free. Test: race_pin.
      */
     ae_store_release_ptr(&map->vcpus[vcpu->vcpu_idx], NULL);
     ae_store_release_u64(&map->hash[slot], HASH_TOMBSTONE);
@@ -435,10 +435,11 @@ find_hinted(const struct ae_apicmap *map, const struct ae_message *m,
     bool x1 = (flags & AE_MAP_HAS_XAPIC) != 0;
     int nr = -1;
 
-    /* FFh is an ordinary id to IPIs among x2APICs. */
+    /* FFh is an ordinary id among x2APICs, but for KVM's quirk. */
     bool broadcast =
         m->dest == AE_X2APIC_BROADCAST ||
-        (m->dest == AE_XAPIC_BROADCAST && (x1 || m->format == AE_FORMAT_MSI));
+        (m->dest == AE_XAPIC_BROADCAST &&
+         (x1 || (m->format == AE_FORMAT_MSI && map->msi_ff_broadcast)));
 
     if (m->shorthand != AE_DSH_NONE || broadcast ||
         (flags & AE_MAP_ODD_ID) != 0) {

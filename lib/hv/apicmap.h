@@ -52,7 +52,7 @@ static inline struct avicemu_vcpu *
 ae_apicmap_at(const struct ae_apicmap *map, uint32_t idx)
 {
     /* ORD vcpu.B: the pointer, then what it points at. Partner: vcpu.A in
-     * ae_apicmap_add(). If weaker: a half-made vCPU. Test: race_hotadd. */
+     * ae_apicmap_add(). If weaker: a half-made vCPU. Test: race_vcpu. */
     struct avicemu_vcpu *vcpu = ae_load_acquire_ptr(&map->vcpus[idx]);
 
     AE_STEP(vcpu_b);

@@ -385,7 +385,7 @@ deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
     if (call != AE_CALL_NONE) {
         /* ORD pin.A: the pin, then the section's end. Partner: pin.B in
          * ae_vcpu_destroy(). If weaker: the vCPU is freed before the call.
-         * Test: race_destroy. */
+         * Test: race_pin. */
         (void)ae_fetch_add_seqcst_u32(&vcpu->pins, 1);
         AE_STEP(pin_a);
         d->calls[d->nr_calls].vcpu = vcpu;
@@ -403,7 +403,7 @@ delivery_act(struct delivery *d)
 
         ae_call(vcpu, d->calls[i].call);
         /* ORD pin.A: the call, then the unpin. Partner: pin.B. If weaker:
-         * destroy returns while the callback runs. Test: race_destroy. */
+         * destroy returns while the callback runs. Test: race_pin. */
         (void)ae_fetch_add_seqcst_u32(&vcpu->pins, UINT32_MAX);
     }
     d->nr_calls = 0;

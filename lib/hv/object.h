@@ -110,6 +110,7 @@ struct ae_apicmap {
     struct ae_lock lock; /* serialises writers */
     uint32_t max_vcpus;
     uint32_t hash_mask;
+    bool msi_ff_broadcast; /* of the VM's personality */
     /* Written under the lock, read by senders inside a read-side section. */
     _Atomic(struct avicemu_vcpu *) *vcpus; /* by vcpu_idx */
     _Atomic uint64_t *hash;                /* initial id -> vcpu_idx */

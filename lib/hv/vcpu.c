@@ -270,7 +270,7 @@ ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
     /*
      * ORD pin.B: the grace period, then the pins. Partner: pin.A in
      * hv/deliver.c. If weaker: the memory goes while somebody calls the VMM
-     * about it. Test: race_destroy.
+     * about it. Test: race_pin.
      */
     while (ae_load_seqcst_u32(&vcpu->pins) != 0) {
         ae_relax();

@@ -90,6 +90,7 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     vm->log = log;
     vm->flags = config->flags;
     vm->bsp_apic_id = config->bsp_apic_id;
+    vm->map.msi_ff_broadcast = vm->model.traits->msi_ff_broadcast;
     r = ae_apicmap_init(&vm->map, &host->allocator,
                         config->max_vcpus != 0 ? config->max_vcpus : 255);
     if (r != 0) {
