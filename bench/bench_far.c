@@ -30,20 +30,14 @@ struct far {
     struct line seen; /* what the poller took, of either kind */
     struct line raw;  /* the baseline's request */
     struct line target;
-    struct vmm vmm;
+    /* Constant once the threads run. */
+    _Alignas(128) struct vmm vmm;
     pthread_t thread;
-    uint64_t sent; /* the poster's */
+    /* The poster's. */
+    _Alignas(128) uint64_t sent;
     uint64_t nr_new;
     uint64_t rest; /* of a random generator: when to send */
 };
-
-static void
-halt(struct avicemu_vcpu *vcpu)
-{
-    if (avicemu_vcpu_set_halted(vcpu) != 0) {
-        (void)bench_fail("avicemu_vcpu_set_halted");
-    }
-}
 
 /* Take what is there, and halt again, as a guest that idles. */
 static void
@@ -123,8 +117,7 @@ far_open(const struct bench *b, uint32_t objects, void **ret)
     *f = (struct far){ .rest = 88172645463325252u };
     vmm_open(&f->vmm, 1, VMM_X2APIC, VMM_NOW_CLOCK);
     /* An entry tells the library that IF is 1. */
-    (void)vmm_drain(&f->vmm, f->vmm.vcpus[0]);
-    halt(f->vmm.vcpus[0]);
+    take_and_halt(f);
     if (pthread_create(&f->thread, NULL, poller, f) != 0) {
         return bench_fail("pthread_create");
     }

@@ -36,7 +36,7 @@ enum avicemu_personality {
 #define AVICEMU_LAPIC_RESET_OFF    (1u << 6) /* EN=0 after RESET [APM2 16.10] */
 #define AVICEMU_LAPIC_LINT0_OPEN   (1u << 7) /* BSP LVT0 resets to 700h [KVM] */
 
-/** What a periodic timer does with ticks that nobody took in time. */
+/** What a periodic timer does with ticks that the host accounted too late. */
 enum avicemu_missed_ticks {
     AVICEMU_MISSED_SKIP,  /* they merge; the next tick is on the old grid */
     AVICEMU_MISSED_DELAY, /* they merge; the next one is a period from now */

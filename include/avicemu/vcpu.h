@@ -380,9 +380,10 @@ struct avicemu_vcpu_stats {
     uint64_t init;           /* INITs acked */
     uint64_t sipi;           /* SIPIs acked */
     uint64_t nmi_cleared;    /* pending NMIs lost to INIT, reset, restore */
-    uint64_t eoi;            /* EOIs that retired a vector */
-    uint64_t eoi_broadcast;  /* ... of level-triggered ones */
-    uint64_t ipi_sent;       /* ICR and SELF IPI writes */
+    uint64_t smi_cleared, init_cleared, sipi_cleared; /* likewise */
+    uint64_t eoi;                              /* EOIs that retired a vector */
+    uint64_t eoi_broadcast;                    /* ... of level-triggered ones */
+    uint64_t ipi_sent;                         /* ICR and SELF IPI writes */
     uint64_t ipi_new, ipi_merged, ipi_dropped; /* their targets */
     uint64_t local_new, local_merged; /* timer, error, LINT re-sends, restore */
     uint64_t cleared;     /* IRR bits lost to INIT, reset, restore */

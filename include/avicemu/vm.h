@@ -109,7 +109,8 @@ struct avicemu_ops {
     void (*wake)(void *opaque, struct avicemu_vcpu *vcpu);
     /*
      * Wait until wake was called for this vCPU or now reaches deadline
-     * (UINT64_MAX: none). From the vCPU's own thread, in avicemu_vcpu_halt().
+     * (UINT64_MAX: none); in the latter case call avicemu_vcpu_expire(), unless
+     * whoever was armed does. From the vCPU's own thread, in avicemu_vcpu_halt().
      * NULL: halt returns -EOPNOTSUPP.
      */
     void (*block)(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline);
@@ -170,8 +171,7 @@ struct avicemu_vm_config {
  * @param host    owner; must outlive the VM
  * @param config  copied. Required: size, ops.now
  * @param ret_vm  the VM; owned by the caller until avicemu_vm_destroy()
- * @return 0, -EINVAL (the log names field, value and range), -EOPNOTSUPP (a
- *         feature that the personality does not have), -ENOMEM
+ * @return 0, -EINVAL (the log names field, value and range), -ENOMEM
  *
  * Threads: any.
  */

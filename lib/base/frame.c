@@ -99,8 +99,9 @@ ae_frame_valid(const void *buf, size_t len)
 {
     const uint8_t *p = buf;
 
-    if (len < AE_FRAME_HEADER || memcmp(p, frame_magic, 8) != 0 ||
-        get_le32(p + 8) != AE_FRAME_VERSION || get_le32(p + 12) != len) {
+    if (len < AE_FRAME_HEADER || len > AE_FRAME_MAX ||
+        memcmp(p, frame_magic, 8) != 0 || get_le32(p + 8) != AE_FRAME_VERSION ||
+        get_le32(p + 12) != len) {
         return false;
     }
     size_t at = AE_FRAME_HEADER;

@@ -17,7 +17,9 @@
 
 #include "base/compiler.h"
 
-#define AE_FRAME_HEADER  16u
+#define AE_FRAME_HEADER 16u
+/* No snapshot is longer; checking tags is quadratic in the records. */
+#define AE_FRAME_MAX     65536u
 #define AE_FRAME_VERSION 1u
 
 struct ae_frame_writer {

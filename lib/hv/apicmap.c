@@ -311,6 +311,24 @@ ae_apicmap_add(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     return r;
 }
 
+/*
+ * Where a run of entries ends in tombstones, they are the end: nothing that is
+ * looked for stands behind them. So runs stay as short as the table is empty.
+ */
+static void
+tombstones_clear_locked(struct ae_apicmap *map, uint32_t slot)
+{
+    /* ORD none: only writers, under the lock, change it. */
+    if (ae_load_relaxed_u64(&map->hash[(slot + 1) & map->hash_mask]) != 0) {
+        return;
+    }
+    while (ae_load_relaxed_u64(&map->hash[slot]) == HASH_TOMBSTONE) {
+        /* ORD none: to a reader both mean that this slot has no id. */
+        ae_store_relaxed_u64(&map->hash[slot], 0);
+        slot = (slot - 1) & map->hash_mask;
+    }
+}
+
 void
 ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
 {
@@ -322,6 +340,7 @@ ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
      */
     ae_store_release_ptr(&map->vcpus[vcpu->vcpu_idx], NULL);
     ae_store_release_u64(&map->hash[slot], HASH_TOMBSTONE);
+    tombstones_clear_locked(map, (uint32_t)slot);
     /* ORD none: a count for the owner of the VM. */
     (void)ae_fetch_add_relaxed_u32(&map->nr_vcpus, UINT32_MAX);
     hints_update_locked(map);

@@ -97,6 +97,21 @@ choose_running(struct avicemu_vcpu *vcpu, const struct choice *c,
     todo->what = what;
 }
 
+/* Is there a reason to run, in what was read at entry? What comes later kicks;
+ * an interrupt shadow is over when the CPU is halted. */
+static bool
+halt_over(const struct choice *c)
+{
+    if ((c->flags & AVICEMU_CPU_GIF_CLEAR) != 0) {
+        return false;
+    }
+    return ((c->events & AE_EV_NMI_MASK) != 0 &&
+            (c->flags & AVICEMU_CPU_NMI_BLOCKED) == 0) ||
+           ((c->events & AE_EV_SMI) != 0 &&
+            (c->flags & AVICEMU_CPU_SMI_BLOCKED) == 0) ||
+           ((c->flags & AVICEMU_CPU_IF) != 0 && (c->vector >= 0 || c->extint));
+}
+
 static void
 choose(struct avicemu_vcpu *vcpu, const struct choice *c,
        struct avicemu_todo *todo)
@@ -122,7 +137,7 @@ choose(struct avicemu_vcpu *vcpu, const struct choice *c,
     }
     choose_running(vcpu, c, todo);
     if (vcpu->halted && (todo->what & takes) == 0 &&
-        (c->flags & AVICEMU_CPU_BUSY) == 0 && !ae_halt_runnable(vcpu)) {
+        (c->flags & AVICEMU_CPU_BUSY) == 0 && !halt_over(c)) {
         todo->what = AVICEMU_DO_SLEEP;
     }
 }
@@ -160,6 +175,7 @@ ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
     }
     vcpu->cpu_flags = cpu->flags;
     vcpu->lapic.imported = false;
+    vcpu->lapic.waiting_deadline = 0; /* the host is done loading */
     /*
      * ORD kick.B: state := in guest, then events and IRR. Partner: kick.A in
      * hv/deliver.c. If weaker: the poster reads "outside" and does not kick,
@@ -288,8 +304,8 @@ ack_init(struct avicemu_vcpu *vcpu)
         next = wait != 0 ? next : next & AE_EV_EXPIRED;
         /* ORD kick.B: as event_take(). */
     } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
-    vcpu->stats.nmi_cleared += old & AE_EV_NMI_MASK;
-    vcpu->stats.extint_cleared += vcpu->extint_latched;
+    /* This INIT is taken, and a SIPI that stays is not lost. */
+    ae_vcpu_book_lost(vcpu, old & ~(AE_EV_INIT | (next & AE_EV_SIPI)));
     vcpu->stats.init++;
     vcpu->extint_latched = false;
     vcpu->halted = false;

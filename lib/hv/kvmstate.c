@@ -83,7 +83,8 @@ import_registers(struct ae_lapic *l, const struct avicemu_kvm_lapic *page)
     for (uint32_t offset = 0; offset < KVM_PAGE_BYTES; offset += 16) {
         uint32_t value = page_get(page, offset) & import_mask(l, offset);
 
-        if (l->model->rules[offset >> 4].xapic == AE_REG_NONE) {
+        if (l->model->rules[offset >> 4].xapic == AE_REG_NONE ||
+            (offset >= LAPIC_ISR && offset < LAPIC_ESR)) {
             continue;
         }
         if (offset == LAPIC_DFR) {
@@ -98,6 +99,22 @@ import_registers(struct ae_lapic *l, const struct avicemu_kvm_lapic *page)
     l->imported = true;
     l->imported_id = page_get(page, LAPIC_ID);
     l->imported_ldr = page_get(page, LAPIC_LDR);
+}
+
+static void
+import_vectors(const struct ae_lapic *l, const struct avicemu_kvm_lapic *page,
+               struct ae_lapic_vectors *v)
+{
+    for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
+        uint32_t offset = i << 4;
+
+        v->isr[i] = page_get(page, LAPIC_ISR + offset) &
+                    import_mask(l, LAPIC_ISR + offset);
+        v->tmr[i] = page_get(page, LAPIC_TMR + offset) &
+                    import_mask(l, LAPIC_TMR + offset);
+        v->irr[i] = page_get(page, LAPIC_IRR + offset) &
+                    import_mask(l, LAPIC_IRR + offset);
+    }
 }
 
 /* The timer of a page: TMCCT is what remains of a count that runs. */
@@ -136,20 +153,22 @@ ae_kvm_import(struct avicemu_vcpu *vcpu, uint32_t flags,
               const struct avicemu_kvm_lapic *page)
 {
     struct ae_lapic *l = &vcpu->lapic;
+    struct ae_lapic_vectors vectors;
     struct ae_lapic_effects fx = { .what = 0 };
 
     if (ae_lapic_x2(l) && (flags & AVICEMU_KVM_32BIT_IDS) != 0 &&
         page_get(page, LAPIC_ID) != l->x2_id) {
         return -EINVAL;
     }
-    ae_lapic_clear(l, &fx);
+    import_vectors(l, page, &vectors);
+    ae_lapic_load_vectors(l, &vectors, &fx);
     import_registers(l, page);
     import_timer(vcpu, page);
     if (!ae_lapic_enabled(l)) {
         ae_timer_pause(&l->timer);
     }
     ae_lapic_derive(l, &fx);
-    ae_snapshot_book_irr(vcpu);
+    ae_snapshot_book_irr(vcpu, vectors.irr);
     for (unsigned pin = 0; pin < 2; pin++) {
         /* The pins are not in the page: a level that is high goes on. */
         ae_lapic_lint_recheck(l, pin, &fx);
@@ -166,6 +185,9 @@ ae_kvm_set_base(struct avicemu_vcpu *vcpu, uint64_t value)
     if (ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_HOST,
                             ae_vcpu_now(vcpu), &fx) != AVICEMU_ACCESS_DONE) {
         return -EINVAL;
+    }
+    for (unsigned pin = 0; pin < 2; pin++) {
+        ae_lapic_lint_recheck(&vcpu->lapic, pin, &fx);
     }
     ae_vcpu_apply(vcpu, &fx);
     return 0;

@@ -134,6 +134,9 @@ struct avicemu_vm {
     uint32_t bsp_apic_id;
     struct ae_lapic_model model;
 
+    /* vCPUs whose memory is there; the map's count drops earlier. */
+    _Atomic uint32_t nr_alive;
+
     AE_ALIGNED(AE_CACHE_LINE) struct ae_apicmap map;
 };
 

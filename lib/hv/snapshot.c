@@ -17,6 +17,7 @@
 #include "hv/snapshot.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/frame.h"
 
@@ -231,16 +232,24 @@ image_possible(const struct ae_lapic *l, const struct image *im)
 /* ---- load: change ------------------------------------------------------- */
 
 void
-ae_snapshot_book_irr(struct avicemu_vcpu *vcpu)
+ae_snapshot_book_irr(struct avicemu_vcpu *vcpu,
+                     const uint32_t irr[AE_VECTOR_WORDS])
 {
     for (uint32_t v = 0; v < AE_NR_VECTORS; v++) {
-        if (ae_vapic_test(vcpu->lapic.page, LAPIC_IRR, (uint8_t)v)) {
+        if ((irr[v >> 5] & ae_bit32(v)) != 0) {
             vcpu->stats.local_new++;
             if (vcpu->books != NULL) {
                 vcpu->books->local_new[v]++;
             }
         }
     }
+}
+
+/* Is the slot one of the vector maps? */
+static bool
+slot_is_vectors(uint32_t slot)
+{
+    return slot >= LAPIC_ISR >> 4 && slot < LAPIC_ESR >> 4;
 }
 
 static void
@@ -275,12 +284,20 @@ load_image(struct avicemu_vcpu *vcpu, const struct image *im)
     struct ae_lapic *l = &vcpu->lapic;
     struct ae_lapic_effects fx = { .what = 0 };
 
-    ae_lapic_clear(l, &fx);
+    struct ae_lapic_vectors vectors;
+    uint64_t base = l->base;
+
+    memcpy(vectors.isr, &im->regs[LAPIC_ISR >> 4], sizeof(vectors.isr));
+    memcpy(vectors.tmr, &im->regs[LAPIC_TMR >> 4], sizeof(vectors.tmr));
+    memcpy(vectors.irr, &im->regs[LAPIC_IRR >> 4], sizeof(vectors.irr));
+    ae_lapic_load_vectors(l, &vectors, &fx);
     l->imported = false;
     l->base = im->base;
     l->x2_id = im->x2_id;
     for (uint32_t slot = 0; slot < NR_SAVED_REGS; slot++) {
-        ae_vapic_write(l->page, slot << 4, im->regs[slot]);
+        if (!slot_is_vectors(slot)) {
+            ae_vapic_write(l->page, slot << 4, im->regs[slot]);
+        }
     }
     load_timer(vcpu, im);
     l->error_seen = im->seen;
@@ -292,14 +309,16 @@ load_image(struct avicemu_vcpu *vcpu, const struct image *im)
      * stays. Partner: wake.A. If weaker: neither. Test: race_expire. */
     uint32_t lost = ae_exchange_seqcst_u32(&vcpu->events, im->events);
 
-    vcpu->stats.nmi_cleared += lost & AE_EV_NMI_MASK;
-    vcpu->stats.extint_cleared += vcpu->extint_latched;
+    ae_vcpu_book_lost(vcpu, lost);
     vcpu->halted = im->halted != 0;
     vcpu->extint_latched = im->latched != 0;
     vcpu->extint_vector = (uint8_t)im->extint_vector;
     ae_lapic_derive(l, &fx);
-    ae_snapshot_book_irr(vcpu);
+    ae_snapshot_book_irr(vcpu, vectors.irr);
+    fx.what |= base != l->base ? AE_DID_BASE : 0;
     ae_vcpu_apply(vcpu, &fx);
+    /* Its deadline is the host's to wait for, whatever it waited for before. */
+    ae_vcpu_arm(vcpu, AE_ARM_ALWAYS);
 }
 
 int

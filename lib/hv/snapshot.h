@@ -34,6 +34,7 @@ ae_kvm_set_tsc_offset(struct avicemu_vcpu *vcpu, uint64_t offset);
 
 /* Books of a whole new IRR: what was pending is lost, what is, is local. */
 void
-ae_snapshot_book_irr(struct avicemu_vcpu *vcpu);
+ae_snapshot_book_irr(struct avicemu_vcpu *vcpu,
+                     const uint32_t irr[AE_VECTOR_WORDS]);
 
 #endif

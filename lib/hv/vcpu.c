@@ -15,7 +15,8 @@
  *   expire A ae_deliver_owner()  due time, error -> event       seq_cst
  *          B ae_vcpu_look()      event taken -> time, ESR        seq_cst
  *
- * All calls are the owner's. Progress: wait-free, but for destroy.
+ * All calls are the owner's. Progress: wait-free, but for destroy, and for a
+ * write that changes the identity: it takes the map's lock, O(vCPUs).
  */
 
 #include "hv/vcpu.h"
@@ -119,14 +120,15 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
 {
     const struct avicemu_ops *ops = &vcpu->vm->ops;
 
-    ae_vcpu_arm(vcpu, AE_ARM_CHANGED);
     if (AE_LIKELY(ae_lapic_quiet(fx))) {
+        ae_vcpu_arm(vcpu, AE_ARM_CHANGED);
         return; /* a plain register write: nothing for the books */
     }
     book_effects(vcpu, fx);
     if ((fx->what & AE_DID_IDENT) != 0) {
         ae_apicmap_update(&vcpu->vm->map);
     }
+    ae_vcpu_arm(vcpu, AE_ARM_CHANGED);
     if (fx->events != 0) {
         (void)ae_deliver_lvt_events(vcpu, fx->events, AE_SOURCE_OWNER);
     }
@@ -155,8 +157,10 @@ ae_vcpu_look(struct avicemu_vcpu *vcpu)
 {
     struct ae_lapic_effects fx = { .what = 0 };
 
-    /* ORD none: a look that comes too early is repeated at the next enter. */
-    if ((ae_load_relaxed_u32(&vcpu->events) & (AE_EV_EXPIRED | AE_EV_ERROR)) ==
+    /* ORD expire.B: in enter, the state, then the event. Partner: expire.A in
+     * ae_deliver_owner(). If weaker: it sees us outside, we see no event, and
+     * a due timer waits for the next exit. Test: race_expire. */
+    if ((ae_load_seqcst_u32(&vcpu->events) & (AE_EV_EXPIRED | AE_EV_ERROR)) ==
         0) {
         return;
     }
@@ -251,6 +255,8 @@ ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
     if (r != 0) {
         goto fail;
     }
+    /* ORD none: who destroys the VM meanwhile has a bug of his own. */
+    (void)ae_fetch_add_relaxed_u32(&vm->nr_alive, 1);
     *ret = vcpu;
     return 0;
 
@@ -275,14 +281,33 @@ ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
     while (ae_load_seqcst_u32(&vcpu->pins) != 0) {
         ae_relax();
     }
+    struct avicemu_vm *vm = vcpu->vm;
+
     vcpu_free(vcpu);
+    /* ORD pin.B: the memory is given back, then the VM may go. Partner: the
+     * read in ae_vm_destroy(). If weaker: the VM is freed under us.
+     * Test: race_pin. */
+    (void)ae_fetch_add_seqcst_u32(&vm->nr_alive, UINT32_MAX);
     return 0;
+}
+
+void
+ae_vcpu_book_lost(struct avicemu_vcpu *vcpu, uint32_t events)
+{
+    vcpu->stats.nmi_cleared += events & AE_EV_NMI_MASK;
+    vcpu->stats.smi_cleared += (events & AE_EV_SMI) != 0;
+    vcpu->stats.init_cleared += (events & AE_EV_INIT) != 0;
+    vcpu->stats.sipi_cleared += (events & AE_EV_SIPI) != 0;
+    vcpu->stats.extint_cleared += (events & AE_EV_EXTINT) != 0;
+    vcpu->stats.extint_cleared += vcpu->extint_latched;
 }
 
 int
 ae_vcpu_reset(struct avicemu_vcpu *vcpu)
 {
     struct ae_lapic_effects fx = { .what = 0 };
+
+    uint64_t base = vcpu->lapic.base;
 
     if (!ae_vcpu_outside(vcpu)) {
         return -EBUSY;
@@ -292,11 +317,11 @@ ae_vcpu_reset(struct avicemu_vcpu *vcpu)
      * stays. Partner: wake.A. If weaker: neither. Test: race_expire. */
     uint32_t lost = ae_exchange_seqcst_u32(&vcpu->events, events_reset(vcpu));
 
-    vcpu->stats.nmi_cleared += lost & AE_EV_NMI_MASK;
-    vcpu->stats.extint_cleared += vcpu->extint_latched;
+    ae_vcpu_book_lost(vcpu, lost);
     vcpu->extint_latched = false;
     vcpu->halted = false;
     vcpu->cpu_flags = 0;
+    fx.what |= base != vcpu->lapic.base ? AE_DID_BASE : 0;
     ae_vcpu_apply(vcpu, &fx);
     return 0;
 }

@@ -19,6 +19,10 @@ ae_vcpu_reset(struct avicemu_vcpu *vcpu);
 uint64_t
 ae_vcpu_bytes(const struct avicemu_vm *vm);
 
+/* Events that INIT, reset or a load takes away, for the books. */
+void
+ae_vcpu_book_lost(struct avicemu_vcpu *vcpu, uint32_t events);
+
 /* Carry out what an access of the owner decided. */
 void
 ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx);

@@ -111,8 +111,9 @@ ae_vm_destroy(struct avicemu_vm *vm)
 {
     struct avicemu_host *host = vm->host;
 
-    /* ORD none: who adds a vCPU while the VM goes has a bug of his own. */
-    if (ae_load_relaxed_u32(&vm->map.nr_vcpus) != 0 || ae_in_callback()) {
+    /* ORD pin.B: the last vCPU's memory is given back, then the VM goes.
+     * Partner: ae_vcpu_destroy(). If weaker: see there. Test: race_pin. */
+    if (ae_load_seqcst_u32(&vm->nr_alive) != 0 || ae_in_callback()) {
         return -EBUSY;
     }
     /* Messages that found no vCPU may still read the map. */
@@ -155,7 +156,9 @@ ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,
         msi_drop(posted, AVICEMU_DROP_ADDRESS);
         return;
     }
-    if (m.mode == AVICEMU_DELIVERY_REMOTE_READ) {
+    /* A start-up IPI is no device's; [KVM] passes it on. */
+    if (m.mode == AVICEMU_DELIVERY_REMOTE_READ ||
+        (m.mode == AVICEMU_DELIVERY_SIPI && !vm->model.traits->msi_sipi)) {
         msi_drop(posted, AVICEMU_DROP_MODE);
         return;
     }

@@ -118,7 +118,9 @@ ae_arbiter_offer(struct ae_arbiter *a, struct ae_lapic *l, void *cookie)
         key = ae_vapic_read(l->page, LAPIC_TPR);
         break;
     case AE_LOWEST_HASH:
-        key = a->nr_candidates == a->pick ? 0 : UINT64_MAX;
+        /* The last one up to pick: somebody may have left since the count. */
+        key = a->nr_candidates <= a->pick ? a->pick - a->nr_candidates
+                                          : UINT64_MAX;
         break;
     }
     a->nr_candidates++;

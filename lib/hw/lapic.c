@@ -83,30 +83,57 @@ ae_lapic_derive(struct ae_lapic *l, struct ae_lapic_effects *fx)
 
 /* ---- life --------------------------------------------------------------- */
 
-/* Empty IRR, ISR and TMR; what was pending in IRR goes to fx->cleared. */
-void
-ae_lapic_clear(struct ae_lapic *l, struct ae_lapic_effects *fx)
+/* IRR := irr, word by word; what was pending goes to fx->cleared. */
+static void
+irr_replace(struct ae_lapic *l, const uint32_t irr[AE_VECTOR_WORDS],
+            struct ae_lapic_effects *fx)
 {
     for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
         /* ORD post.B: a poster's bit is either taken here, and counted, or
          * stays for later. Partner: post.A. If weaker: counted twice or not
          * at all. Test: race_post. */
         uint32_t lost = ae_exchange_seqcst_u32(
-            ae_vapic_word(l->page, LAPIC_IRR + (i << 4)), 0);
+            ae_vapic_word(l->page, LAPIC_IRR + (i << 4)), irr[i]);
 
         fx->cleared[i] |= lost;
         if (lost != 0) {
             fx->what |= AE_DID_CLEAR;
         }
+    }
+}
+
+void
+ae_lapic_clear(struct ae_lapic *l, struct ae_lapic_effects *fx)
+{
+    static const uint32_t none[AE_VECTOR_WORDS];
+
+    irr_replace(l, none, fx);
+    for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
         ae_vapic_write(l->page, LAPIC_ISR + (i << 4), 0);
         ae_vapic_write(l->page, LAPIC_TMR + (i << 4), 0);
     }
+}
+
+void
+ae_lapic_load_vectors(struct ae_lapic *l, const struct ae_lapic_vectors *v,
+                      struct ae_lapic_effects *fx)
+{
+    for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
+        ae_vapic_write(l->page, LAPIC_ISR + (i << 4), v->isr[i]);
+        ae_vapic_write(l->page, LAPIC_TMR + (i << 4), v->tmr[i]);
+    }
+    irr_replace(l, v->irr, fx);
 }
 
 /* All registers to their reset values, but those that INIT keeps. */
 static void
 registers_reset(struct ae_lapic *l, struct ae_lapic_effects *fx)
 {
+    /* ORD ident.A: from here on posters find it disabled, before IRR is
+     * emptied; ae_lapic_derive() publishes the rest. Partner: ident.B. If
+     * weaker: more of them post into the emptied IRR. Test: race_ident. */
+    ae_store_seqcst_u64(&l->ident, ae_load_relaxed_u64(&l->ident) &
+                                       ~(uint64_t)AE_IDENT_SOFT);
     ae_lapic_clear(l, fx);
     for (uint32_t slot = 0; slot < AE_MAX_SLOTS; slot++) {
         const struct ae_lapic_rule *r = &l->model->rules[slot];

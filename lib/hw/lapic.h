@@ -232,6 +232,17 @@ ae_lapic_lint_recheck(struct ae_lapic *l, unsigned pin,
                       struct ae_lapic_effects *fx);
 void
 ae_lapic_clear(struct ae_lapic *l, struct ae_lapic_effects *fx);
+
+/* The three vector maps from outside, beside posters at work: each bit of IRR
+ * that was there is in fx->cleared, each that comes later stays. */
+struct ae_lapic_vectors {
+    uint32_t isr[AE_VECTOR_WORDS];
+    uint32_t tmr[AE_VECTOR_WORDS];
+    uint32_t irr[AE_VECTOR_WORDS];
+};
+void
+ae_lapic_load_vectors(struct ae_lapic *l, const struct ae_lapic_vectors *v,
+                      struct ae_lapic_effects *fx);
 /* Recompute what is derived after registers were written from outside. */
 void
 ae_lapic_derive(struct ae_lapic *l, struct ae_lapic_effects *fx);

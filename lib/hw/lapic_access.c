@@ -225,11 +225,13 @@ lvt_lint_write(struct ae_lapic *l, uint32_t offset, uint32_t value,
 }
 
 static void
-esr_write(struct ae_lapic *l)
+esr_write(struct ae_lapic *l, struct ae_lapic_effects *fx)
 {
     if (!l->model->traits->errors) {
         return;
     }
+    /* What others added, and was not looked at, is raised before it goes. */
+    ae_lapic_error_sync(l, fx);
     /* ORD error.B: one bit set from now on is a new error. Partner: error.A.
      * If weaker: a bit is neither in the old nor in the new accumulator.
      * Test: race_error. */
@@ -335,7 +337,7 @@ register_write(struct ae_lapic *l, uint32_t slot, uint32_t value, uint64_t now,
         svr_write(l, value, fx);
         break;
     case AE_REG_ESR:
-        esr_write(l);
+        esr_write(l, fx);
         break;
     case AE_REG_LVT:
         lvt_write(l, offset, value, fx);

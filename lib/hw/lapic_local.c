@@ -254,7 +254,7 @@ lint_is_level(const struct ae_lapic *l, unsigned pin, uint32_t lvt)
 
 /* Accept a level unless it is in service already (remote IRR). */
 static enum avicemu_post
-lint_level(struct ae_lapic *l, unsigned pin, uint32_t *events)
+lint_level(struct ae_lapic *l, unsigned pin, uint32_t lvt, uint32_t *events)
 {
     _Atomic uint32_t *word = ae_vapic_word(l->page, lint_offset(pin));
     /*
@@ -268,8 +268,7 @@ lint_level(struct ae_lapic *l, unsigned pin, uint32_t *events)
         return AVICEMU_POST_DROPPED;
     }
     AE_STEP(rir_a);
-    enum avicemu_post result =
-        lvt_fixed(l, ae_load_relaxed_u32(word), AVICEMU_TRIGGER_LEVEL, events);
+    enum avicemu_post result = lvt_fixed(l, lvt, AVICEMU_TRIGGER_LEVEL, events);
 
     if (result == AVICEMU_POST_DROPPED) {
         /* ORD none: nobody was told about it. */
@@ -292,7 +291,7 @@ lint_evaluate(struct ae_lapic *l, unsigned pin, bool rising, uint32_t *events)
     }
     if (lint_is_level(l, pin, lvt)) {
         if (l->model->traits->remote_irr) {
-            return lint_level(l, pin, events);
+            return lint_level(l, pin, lvt, events);
         }
         return rising ? lvt_fixed(l, lvt, AVICEMU_TRIGGER_LEVEL, events)
                       : AVICEMU_POST_DROPPED;

@@ -60,6 +60,7 @@ static const struct ae_lapic_traits personalities[] = {
         .lint1_level = true,
         .last_sipi_wins = true,
         .msi_ff_broadcast = true,
+        .msi_sipi = true,
         .broadcast_lowest_is_fixed = true,
         .apr = AE_APR_NONE,
         .lowest = AE_LOWEST_HASH,

@@ -42,6 +42,7 @@ struct ae_lapic_traits {
     bool remote_irr;       /* a LINT level in service is not taken again */
     bool last_sipi_wins;
     bool msi_ff_broadcast; /* MSI to FFh reaches x2APIC receivers */
+    bool msi_sipi;         /* an MSI may be a start-up message */
     bool broadcast_lowest_is_fixed;
     enum ae_apr_rule apr;
     enum ae_lowest_rule lowest;

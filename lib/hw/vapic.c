@@ -75,6 +75,11 @@ ae_vapic_post(void *page, uint8_t vector, enum avicemu_trigger trigger)
         ae_vapic_word(page, LAPIC_IRR + ae_vector_offset(vector)), vector);
 
     AE_STEP(post_a);
+    if (trigger == AVICEMU_TRIGGER_LEVEL) {
+        /* A reset may have emptied TMR between the two: then its EOI would not
+         * be broadcast. */
+        tmr_set(page, vector, trigger);
+    }
     return was ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
 }
 

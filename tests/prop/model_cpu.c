@@ -164,6 +164,7 @@ model_enter(struct model_vcpu *v, uint32_t flags, struct avicemu_todo *ret)
     if (v->phase != M_OUTSIDE) {
         return -1;
     }
+    v->waiting = 0;
     model_look(v);
     ret->vector = 0;
     what = choose(v, flags, &ret->vector);

@@ -123,13 +123,29 @@ events_reset(struct model_vcpu *v)
     v->halted = false;
 }
 
+uint64_t
+model_fresh_base(const struct model_vcpu *v)
+{
+    return 0xfee00000 | (model_bsp(v) ? M_BASE_BSP : 0) |
+           (model_feature(v, AVICEMU_LAPIC_RESET_OFF) ? 0 : M_BASE_EN);
+}
+
+void
+model_tell_base(struct model_vcpu *v, uint64_t old)
+{
+    if (old != 0 && old != v->apic_base) {
+        v->calls.bases++;
+        v->calls.last_base = v->apic_base;
+    }
+}
+
 void
 model_reset(struct model_vcpu *v)
 {
-    v->apic_base = 0xfee00000 | (model_bsp(v) ? M_BASE_BSP : 0);
-    if (!model_feature(v, AVICEMU_LAPIC_RESET_OFF)) {
-        v->apic_base |= M_BASE_EN;
-    }
+    uint64_t old = v->apic_base; /* 0: it is being made */
+
+    v->apic_base = model_fresh_base(v);
+    model_tell_base(v, old);
     model_registers_reset(v);
     model_set(v, M_ID, v->initial_id << 24);
     v->x2_id = v->initial_id;

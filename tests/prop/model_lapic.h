@@ -159,6 +159,12 @@ void
 model_vm_init(struct model_vm *vm, const struct model_config *config);
 struct model_vcpu *
 model_vcpu_add(struct model_vm *vm, uint32_t apic_id);
+/* APIC_BASE after RESET. */
+uint64_t
+model_fresh_base(const struct model_vcpu *v);
+/* APIC_BASE was old: is the host told? */
+void
+model_tell_base(struct model_vcpu *v, uint64_t old);
 void
 model_reset(struct model_vcpu *v);
 void

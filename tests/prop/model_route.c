@@ -355,7 +355,8 @@ model_msi(struct model_vm *vm, uint64_t address, uint32_t data)
     if (m.level && !m.assert_ && (fixed || m.mode == AVICEMU_DELIVERY_INIT)) {
         return model_none(AVICEMU_DROP_DEASSERT);
     }
-    if (m.mode == AVICEMU_DELIVERY_REMOTE_READ) {
+    if (m.mode == AVICEMU_DELIVERY_REMOTE_READ ||
+        (m.mode == AVICEMU_DELIVERY_SIPI && !is_kvm(&vm->vcpus[0]))) {
         return model_none(AVICEMU_DROP_MODE);
     }
     if (is_kvm(&vm->vcpus[0]) && lowest_to_all(&m)) {

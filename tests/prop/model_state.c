@@ -24,6 +24,7 @@ model_restore(struct model_vcpu *v, const struct model_vcpu *saved,
     v->vm = was.vm;
     v->calls = was.calls;
     v->counts = was.counts;
+    model_tell_base(v, was.apic_base);
     v->phase = M_OUTSIDE;
     v->expired = false;
     v->tsc_offset = was.tsc_offset; /* the host's setting */

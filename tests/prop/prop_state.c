@@ -70,6 +70,7 @@ migrate(struct prop_run *run)
         prop_same(run, "set TSC offset", i,
                   (uint64_t)avicemu_vcpu_set_tsc_offset(run->vcpus[i], offset),
                   0);
+        run->model.vcpus[i].apic_base = model_fresh_base(&run->model.vcpus[i]);
         restore(run, &all[i]);
     }
 }
