@@ -146,6 +146,19 @@ lookup_run(void *state, uint64_t n)
     m->found += found;
 }
 
+/* What the section alone is of that. */
+static void
+section_run(void *state, uint64_t n)
+{
+    struct map *m = state;
+
+    for (uint64_t i = 0; i < n; i++) {
+        ae_rcu_enter();
+        m->found++;
+        ae_rcu_leave();
+    }
+}
+
 static void
 array_run(void *state, uint64_t n)
 {
@@ -220,6 +233,14 @@ msi_check(void *state, uint64_t nr_ops)
     }
 
 const struct bench bench_map[] = {
+    { .name = "lookup-section",
+      .what = "the read-side section around a look-up, empty",
+      .baseline = "array load by id",
+      .open = map_open,
+      .run = section_run,
+      .base = array_run,
+      .check = lookup_check,
+      .close = map_close },
     LOOKUP("xapic", "physical, xAPIC"),
     LOOKUP("x2apic", "physical, x2APIC"),
     LOOKUP("x2apic-cluster", "logical, x2APIC"),

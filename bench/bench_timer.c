@@ -49,7 +49,8 @@ timer_open(const struct bench *b, uint32_t objects, void **ret)
 {
     struct timer *t = calloc(1, sizeof(*t));
     bool deadline = strstr(b->name, "tscdl") != NULL;
-    bool tsc = strstr(b->name, "rdtsc") != NULL;
+    bool tsc =
+        strstr(b->name, "rdtsc") != NULL || strstr(b->name, "-fd") != NULL;
 
     if (t == NULL) {
         return bench_fail("no memory");
@@ -149,7 +150,7 @@ const struct bench bench_timer[] = {
       .check = timer_check,
       .close = timer_close },
     { .name = "timer-tmict-fd",
-      .what = "arm by TMICT, against the OS",
+      .what = "arm by TMICT where now is rdtsc, against the OS",
       .baseline = "timerfd_settime",
       .goal = 1.0 / 15,
       .objects = { PENDING },
@@ -179,7 +180,7 @@ const struct bench bench_timer[] = {
       .check = timer_check,
       .close = timer_close },
     { .name = "timer-tscdl-fd",
-      .what = "arm by TSC_DEADLINE, against the OS",
+      .what = "arm by TSC_DEADLINE where now is rdtsc, against the OS",
       .baseline = "timerfd_settime",
       .goal = 1.0 / 15,
       .objects = { PENDING },

@@ -109,8 +109,9 @@ struct avicemu_ops {
     void (*wake)(void *opaque, struct avicemu_vcpu *vcpu);
     /*
      * Wait until wake was called for this vCPU or now reaches deadline
-     * (UINT64_MAX: none); in the latter case call avicemu_vcpu_expire(), unless
-     * whoever was armed does. From the vCPU's own thread, in avicemu_vcpu_halt().
+     * (UINT64_MAX: none). At the deadline call avicemu_vcpu_expire(), unless
+     * whoever was armed does. From the vCPU's own thread, in
+     * avicemu_vcpu_halt().
      * NULL: halt returns -EOPNOTSUPP.
      */
     void (*block)(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline);

@@ -8,7 +8,8 @@
  *
  * Decide, then act: candidates are looked up and made pending inside a
  * read-side section; those that must be called are pinned, the section is
- * left, and only then the VMM is called. A multicast does so in batches.
+ * left, and only then the call is claimed and made. A multicast does so in
+ * batches. A message must have begun before the VM's destroy is called.
  *
  * Run state (object.h): one word per vCPU. A poster makes its thing pending,
  * then reads the state; the owner changes the state, then looks for pending
@@ -70,11 +71,24 @@ ae_call(struct avicemu_vcpu *vcpu, enum ae_call call)
 }
 
 /*
- * Something of this level has just become pending: who must be called?
- * Claims the call, so the caller has to make it.
+ * Something of this level has just become pending: is a call due in this
+ * state of the vCPU?
  */
-static enum ae_call
-call_claim(struct avicemu_vcpu *vcpu, unsigned level)
+static bool
+call_due(uint32_t state, unsigned level)
+{
+    enum ae_where where = ae_where_of(state);
+
+    if (where == AE_OUTSIDE || (state & AE_STATE_KICKED) != 0) {
+        return false;
+    }
+    return where == AE_IN_GUEST ||
+           level > (state >> AE_STATE_LEVEL_SHIFT & 0xffu);
+}
+
+/* The state after something became pending. */
+static uint32_t
+state_read(const struct avicemu_vcpu *vcpu)
 {
     AE_STEP(wake_a);
     /*
@@ -83,37 +97,65 @@ call_claim(struct avicemu_vcpu *vcpu, unsigned level)
      * an empty IRR, we still see it outside, nobody calls, and it sleeps on a
      * pending vector. Test: race_wake, race_kick.
      */
-    uint32_t state = ae_load_seqcst_u32(&vcpu->state);
+    return ae_load_seqcst_u32(&vcpu->state);
+}
 
-    for (;;) {
+/*
+ * Who must be called? Claims the call, so the caller has to make it, at once:
+ * until it is made, no other poster calls for this entry or block.
+ */
+static enum ae_call
+call_claim(struct avicemu_vcpu *vcpu, unsigned level)
+{
+    uint32_t state = state_read(vcpu);
+
+    while (call_due(state, level)) {
         enum ae_where where = ae_where_of(state);
 
-        if (where == AE_OUTSIDE || (state & AE_STATE_KICKED) != 0) {
-            return AE_CALL_NONE;
-        }
-        if (where == AE_BLOCKED &&
-            level <= (state >> AE_STATE_LEVEL_SHIFT & 0xffu)) {
-            return AE_CALL_NONE;
-        }
-        /* ORD wake.A, kick.A: claims the call; as above. */
+        /* ORD wake.A, kick.A: claims the call; see state_read(). */
         if (ae_cas_seqcst_u32(&vcpu->state, &state, state | AE_STATE_KICKED)) {
             AE_STEP(claimed);
             return where == AE_BLOCKED ? AE_CALL_WAKE : AE_CALL_KICK;
         }
     }
+    return AE_CALL_NONE;
 }
 
 /* ---- one vCPU ----------------------------------------------------------- */
 
-enum ae_call
-ae_deliver_owner(struct avicemu_vcpu *vcpu, uint32_t event)
+static void
+owner_put(struct avicemu_vcpu *vcpu, uint32_t event)
 {
     /* ORD expire.A, wake.A, kick.A: whatever is due, then the event, then (in
-     * call_claim()) the state. Partner: expire.B in ae_vcpu_look(). If weaker:
+     * state_read()) the state. Partner: expire.B in ae_vcpu_look(). If weaker:
      * the owner takes the event and does not see why. Test: race_expire. */
     (void)ae_fetch_or_seqcst_u32(&vcpu->events, event);
     AE_STEP(expire_a);
+}
+
+enum ae_call
+ae_deliver_owner(struct avicemu_vcpu *vcpu, uint32_t event)
+{
+    owner_put(vcpu, event);
     return call_claim(vcpu, AE_LEVEL_OWNER);
+}
+
+/* Make a vector pending; call nobody. *level: how urgent, 0: not at all. */
+static enum avicemu_post
+vector_put(struct avicemu_vcpu *vcpu, uint8_t vector,
+           enum avicemu_trigger trigger, enum avicemu_drop *why,
+           unsigned *level)
+{
+    bool error;
+    enum avicemu_post result =
+        ae_lapic_accept(&vcpu->lapic, vector, trigger, why, &error);
+
+    *level = result == AVICEMU_POST_NEW ? 2 * ae_vector_class(vector) : 0;
+    if (AE_UNLIKELY(error)) {
+        owner_put(vcpu, AE_EV_ERROR);
+        *level = AE_LEVEL_OWNER;
+    }
+    return result;
 }
 
 enum avicemu_post
@@ -121,16 +163,10 @@ ae_deliver_vector(struct avicemu_vcpu *vcpu, uint8_t vector,
                   enum avicemu_trigger trigger, enum avicemu_drop *why,
                   enum ae_call *call)
 {
-    bool error;
-    enum avicemu_post result =
-        ae_lapic_accept(&vcpu->lapic, vector, trigger, why, &error);
+    unsigned level;
+    enum avicemu_post result = vector_put(vcpu, vector, trigger, why, &level);
 
-    *call = AE_CALL_NONE;
-    if (result == AVICEMU_POST_NEW) {
-        *call = call_claim(vcpu, 2 * ae_vector_class(vector));
-    } else if (AE_UNLIKELY(error)) {
-        *call = ae_deliver_owner(vcpu, AE_EV_ERROR);
-    }
+    *call = level != 0 ? call_claim(vcpu, level) : AE_CALL_NONE;
     return result;
 }
 
@@ -236,9 +272,10 @@ ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
     return result;
 }
 
-enum avicemu_post
-ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
-                uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
+/* As vector_put(), for the modes that bypass the IRR. */
+static enum avicemu_post
+mode_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode, uint8_t vector,
+         enum avicemu_drop *why, unsigned *level)
 {
     /* [SDM3 10.4.3]: a disabled APIC is not addressed at all; [APM2 16.3.1]:
      * ExtINT is refused while software-disabled, too (16.5 says otherwise).
@@ -247,13 +284,25 @@ ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
     uint64_t need = mode == AVICEMU_DELIVERY_EXTINT
                         ? AE_IDENT_EN | AE_IDENT_SOFT
                         : AE_IDENT_EN;
+    enum avicemu_post result = AVICEMU_POST_DROPPED;
 
-    if ((ident & need) != need) {
-        *why = AVICEMU_DROP_DISABLED;
-        *call = AE_CALL_NONE;
-        return AVICEMU_POST_DROPPED;
+    *why = AVICEMU_DROP_DISABLED;
+    if ((ident & need) == need) {
+        result = event_put(vcpu, mode, vector, why);
     }
-    return ae_deliver_event(vcpu, mode, vector, why, call);
+    *level = result == AVICEMU_POST_NEW ? event_levels[mode] : 0;
+    return result;
+}
+
+enum avicemu_post
+ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+                uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
+{
+    unsigned level;
+    enum avicemu_post result = mode_put(vcpu, mode, vector, why, &level);
+
+    *call = level != 0 ? call_claim(vcpu, level) : AE_CALL_NONE;
+    return result;
 }
 
 enum avicemu_post
@@ -311,7 +360,7 @@ struct delivery {
     unsigned nr_calls;
     struct {
         struct avicemu_vcpu *vcpu;
-        enum ae_call call;
+        unsigned level;
     } calls[BATCH];
 };
 
@@ -364,49 +413,86 @@ count_result(struct delivery *d, const struct avicemu_vcpu *target,
 }
 
 /* Make the message pending at a vCPU that matches. In the section. */
+static enum avicemu_post
+put_at(const struct delivery *d, struct avicemu_vcpu *vcpu,
+       enum avicemu_drop *why, unsigned *level)
+{
+    if (is_vectored(d->m)) {
+        return vector_put(vcpu, d->m->vector,
+                          d->m->level ? AVICEMU_TRIGGER_LEVEL
+                                      : AVICEMU_TRIGGER_EDGE,
+                          why, level);
+    }
+    return mode_put(vcpu, (enum avicemu_delivery)d->m->mode, d->m->vector, why,
+                    level);
+}
+
+/*
+ * A call may be due: pin the vCPU for it. It is claimed later, directly before
+ * it is made, so that a slow callback to one vCPU of a multicast withholds no
+ * other poster's call from the next.
+ */
+static void
+pin_if_due(struct delivery *d, struct avicemu_vcpu *vcpu, unsigned level)
+{
+    if (level == 0 || !call_due(state_read(vcpu), level)) {
+        return;
+    }
+    /* ORD pin.A: the pin, then the section's end. Partner: pin.B in
+     * ae_vcpu_destroy(). If weaker: the vCPU is freed before the call.
+     * Test: race_pin. */
+    (void)ae_fetch_add_seqcst_u32(&vcpu->pins, 1);
+    AE_STEP(pin_a);
+    d->calls[d->nr_calls].vcpu = vcpu;
+    d->calls[d->nr_calls].level = level;
+    d->nr_calls++;
+}
+
 static void
 deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
 {
     enum avicemu_drop why = AVICEMU_DROP_DISABLED;
-    enum ae_call call = AE_CALL_NONE;
-    enum avicemu_post result;
+    unsigned level;
+    enum avicemu_post result = put_at(d, vcpu, &why, &level);
 
     d->reached = true;
-    if (is_vectored(d->m)) {
-        result = ae_deliver_vector(vcpu, d->m->vector,
-                                   d->m->level ? AVICEMU_TRIGGER_LEVEL
-                                               : AVICEMU_TRIGGER_EDGE,
-                                   &why, &call);
-    } else {
-        result = ae_deliver_mode(vcpu, (enum avicemu_delivery)d->m->mode,
-                                 d->m->vector, &why, &call);
-    }
     count_result(d, vcpu, result, why);
-    if (call != AE_CALL_NONE) {
-        /* ORD pin.A: the pin, then the section's end. Partner: pin.B in
-         * ae_vcpu_destroy(). If weaker: the vCPU is freed before the call.
-         * Test: race_pin. */
-        (void)ae_fetch_add_seqcst_u32(&vcpu->pins, 1);
-        AE_STEP(pin_a);
-        d->calls[d->nr_calls].vcpu = vcpu;
-        d->calls[d->nr_calls].call = call;
-        d->nr_calls++;
-    }
+    pin_if_due(d, vcpu, level);
 }
 
 /* Call all that are to be called. Outside the section. */
 static void
-delivery_act(struct delivery *d)
+calls_make(const struct delivery *d)
 {
     for (unsigned i = 0; i < d->nr_calls; i++) {
         struct avicemu_vcpu *vcpu = d->calls[i].vcpu;
 
-        ae_call(vcpu, d->calls[i].call);
+        ae_call(vcpu, call_claim(vcpu, d->calls[i].level));
+    }
+}
+
+static void
+calls_unpin(struct delivery *d)
+{
+    for (unsigned i = 0; i < d->nr_calls; i++) {
         /* ORD pin.A: the call, then the unpin. Partner: pin.B. If weaker:
          * destroy returns while the callback runs. Test: race_pin. */
-        (void)ae_fetch_add_seqcst_u32(&vcpu->pins, UINT32_MAX);
+        (void)ae_fetch_add_seqcst_u32(&d->calls[i].vcpu->pins, UINT32_MAX);
     }
     d->nr_calls = 0;
+}
+
+/*
+ * The batch is full: leave the section, call, and enter again before the pins
+ * go. A pinned vCPU keeps its VM, and then the section does.
+ */
+static void
+delivery_flush(struct delivery *d)
+{
+    ae_rcu_leave();
+    calls_make(d);
+    ae_rcu_enter();
+    calls_unpin(d);
 }
 
 static bool
@@ -448,29 +534,25 @@ deliver_found(struct delivery *d)
     return nr >= 0;
 }
 
-/* All vCPUs, in order of index, in batches of one read-side section. */
+/* All vCPUs, in order of index. In the section, but for the calls. */
 static void
 deliver_scan(struct delivery *d)
 {
-    uint32_t idx = 0;
+    for (uint32_t idx = 0; idx < ae_apicmap_nr_slots(&d->vm->map); idx++) {
+        struct avicemu_vcpu *vcpu = ae_apicmap_at(&d->vm->map, idx);
 
-    while (idx < ae_apicmap_nr_slots(&d->vm->map)) {
-        ae_rcu_enter();
-        while (idx < ae_apicmap_nr_slots(&d->vm->map) && d->nr_calls < BATCH) {
-            struct avicemu_vcpu *vcpu = ae_apicmap_at(&d->vm->map, idx++);
-
-            if (vcpu != NULL && concerns(d, vcpu)) {
-                deliver_to(d, vcpu);
+        if (vcpu != NULL && concerns(d, vcpu)) {
+            deliver_to(d, vcpu);
+            if (d->nr_calls == BATCH) {
+                delivery_flush(d);
             }
         }
-        ae_rcu_leave();
-        delivery_act(d);
     }
 }
 
-/* One of those that match. In the section. */
-static void
-deliver_arbitrated(struct delivery *d)
+/* The one of those that match who takes it now; NULL: nobody. */
+static struct avicemu_vcpu *
+arbitrate(struct delivery *d)
 {
     struct ae_arbiter a;
 
@@ -487,10 +569,34 @@ deliver_arbitrated(struct delivery *d)
             }
         }
     } while (ae_arbiter_again(&a));
-    if (a.winner != NULL) {
-        deliver_to(d, a.winner);
-    } else if (d->reached) {
-        count_result(d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_DISABLED);
+    return a.winner;
+}
+
+/*
+ * To one of those that match. In the section. A winner that was disabled since
+ * has not accepted it: then the others are asked, each at most once.
+ */
+static void
+deliver_arbitrated(struct delivery *d)
+{
+    enum avicemu_drop why = AVICEMU_DROP_DISABLED;
+    enum avicemu_post result = AVICEMU_POST_DROPPED;
+    struct avicemu_vcpu *winner = arbitrate(d);
+    unsigned level = 0;
+
+    for (uint32_t i = 0; winner != NULL; i++) {
+        result = put_at(d, winner, &why, &level);
+        if (result != AVICEMU_POST_DROPPED || why != AVICEMU_DROP_DISABLED ||
+            i == ae_apicmap_nr_slots(&d->vm->map)) {
+            break;
+        }
+        winner = arbitrate(d);
+    }
+    if (d->reached) {
+        count_result(d, winner, result, why);
+    }
+    if (winner != NULL) {
+        pin_if_due(d, winner, level);
     }
 }
 
@@ -509,8 +615,6 @@ ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted)
 {
     struct delivery d;
-    bool done = true;
-
     /* Field by field: to clear the batch would cost more than the delivery. */
     d.vm = vm;
     d.sender = sender;
@@ -518,22 +622,17 @@ ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
     d.posted = posted;
     d.reached = false;
     d.nr_calls = 0;
+    ae_rcu_enter();
     if (m->shorthand == AE_DSH_SELF) {
         deliver_to(&d, sender);
-        delivery_act(&d);
-        return;
-    }
-    ae_rcu_enter();
-    if (arbitrates(&d)) {
+    } else if (arbitrates(&d)) {
         deliver_arbitrated(&d);
-    } else {
-        done = deliver_found(&d);
-    }
-    ae_rcu_leave();
-    delivery_act(&d);
-    if (!done) {
+    } else if (!deliver_found(&d)) {
         deliver_scan(&d);
     }
+    ae_rcu_leave();
+    calls_make(&d);
+    calls_unpin(&d);
     if (!d.reached) {
         count_result(&d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_NO_TARGET);
     }

@@ -49,7 +49,7 @@ static struct msi_row msi_rows[] = {
     { "MSI: SMI to all",                        MSI(0xff),               0x200,  { 3, 0, 0, 0 }, 0 },
     { "MSI: remote read",                       MSI(1),                  0x300,  { 0, 0, 1, WHY(MODE) }, 0 },
     { "MSI: INIT, level, de-asserted",          MSI(1),                  0x8500, { 0, 0, 1, WHY(DEASSERT) }, 0 },
-    { "MSI: SIPI to one that runs",             MSI(1),                  0x610,  { 0, 0, 1, WHY(NOT_WAITING) }, 0 },
+    { "MSI: SIPI is no device's",               MSI(1),                  0x610,  { 0, 0, 1, WHY(MODE) }, 0 },
     { "MSI: ExtINT",                            MSI(1),                  0x700,  { 1, 0, 0, 0 }, 0 },
     { "MSI: ExtINT to a software-disabled one", MSI(2),                  0x700,  { 0, 0, 1, WHY(DISABLED) }, 0 },
     { "MSI: an address below the window",       0xfed01000,              0x51,   { 0, 0, 1, WHY(ADDRESS) }, 0 },
