@@ -175,8 +175,12 @@ run_loop(const char *name)
                                    ? (uint32_t)strtoul(slash + 1, NULL, 10)
                                    : first_objects(b);
 
-            return objects != 0 && measure_loop(b, objects, LOOP_SECONDS) ? 0
-                                                                          : 1;
+            if (objects == 0 || !measure_loop(b, objects, LOOP_SECONDS)) {
+                (void)fprintf(stderr, "avicemu-bench: %s has no such loop\n",
+                              name);
+                return 2;
+            }
+            return 0;
         }
     }
     (void)fprintf(stderr, "avicemu-bench: no benchmark %s; see --list\n", name);
@@ -208,7 +212,8 @@ run_all(const struct options *o)
     };
     unsigned nr = 0;
 
-    if (report_open(&report) != 0) {
+    if ((o->plot != NULL && plot_check(o->plot) != 0) ||
+        report_open(&report) != 0) {
         return 1;
     }
     for (size_t i = 0; i < NR_ALL; i++) {

@@ -27,7 +27,10 @@ report_row(struct report *r, const struct measure_row *row);
 int
 report_close(struct report *r, const char *json_path, const char *plot_dir);
 
-/* plot.c: pictures of the records into a folder. 0, or -1 with a message. */
+/* plot.c: pictures of the records into a folder. Both 0, or -1 with a message;
+ * the check comes before the measurement. */
+int
+plot_check(const char *dir);
 int
 plot_records(const json_t *records, const char *dir);
 

@@ -181,10 +181,15 @@ int
 ae_kvm_set_base(struct avicemu_vcpu *vcpu, uint64_t value)
 {
     struct ae_lapic_effects fx = { .what = 0 };
+    bool was_enabled = ae_lapic_enabled(&vcpu->lapic);
 
     if (ae_lapic_base_write(&vcpu->lapic, value, AE_BASE_HOST,
                             ae_vcpu_now(vcpu), &fx) != AVICEMU_ACCESS_DONE) {
         return -EINVAL;
+    }
+    for (unsigned pin = 0; !was_enabled && pin < 2; pin++) {
+        /* A level that was high while it was off is offered now. */
+        ae_lapic_lint_recheck(&vcpu->lapic, pin, &fx);
     }
     ae_vcpu_apply(vcpu, &fx);
     return 0;

@@ -107,6 +107,7 @@ model_import(struct model_vcpu *v, const struct avicemu_kvm_lapic *page)
         M_THERMAL, M_PERF, M_LINT0, M_LINT1, M_LVTERR, M_TMICT, M_TDCR,
     };
     uint64_t deadline = v->deadline ? v->deadline : v->waiting;
+    uint32_t errors;
 
     for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
         model_set(v, plain[i], get(page, plain[i]));
@@ -124,8 +125,12 @@ model_import(struct model_vcpu *v, const struct avicemu_kvm_lapic *page)
     model_timer_stop(v);
     model_host_deadline(v, deadline);
     load_count(v, get(page, M_TMCCT));
+    errors = v->esr_acc;
     model_lint_evaluate(v, 0);
     model_lint_evaluate(v, 1);
+    if (v->esr_acc != errors) {
+        model_sync_errors(v); /* an error of the owner's own */
+    }
 }
 
 void
