@@ -83,12 +83,6 @@ struct ae_lapic_effects {
 #define AE_IDENT_FOCUS_OFF (1u << 24)
 
 struct ae_lapic {
-    /* Constant after init. */
-    const struct ae_lapic_model *model;
-    void *page; /* 4096 bytes, 64-byte aligned; the caller's */
-    uint32_t initial_id;
-    bool bsp;
-
     /* Owner's. */
     bool ier_used;       /* some IER bit is 0 */
     bool error_armed;    /* error_per_arming: may raise LVT error */
@@ -100,8 +94,13 @@ struct ae_lapic {
     uint32_t imported_id, imported_ldr; /* its words, raw */
     struct ae_timer timer;
 
-    /* Written by the owner, read by senders. */
+    /* What senders read, in one line that is hardly ever written: the identity
+     * is the owner's, the rest constant after init. */
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint64_t ident;
+    const struct ae_lapic_model *model;
+    void *page; /* 4096 bytes, 64-byte aligned; the caller's */
+    uint32_t initial_id;
+    bool bsp;
 
     /* Written by any thread. */
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint32_t error_hidden; /* accumulator */
