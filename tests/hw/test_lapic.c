@@ -19,76 +19,14 @@
 
 #include <avicemu/hw/lapic.h>
 
+#include "face.h"
 #include "hw/lapic.h"
 
 #define NR(a) (sizeof(a) / sizeof((a)[0]))
-#define AMD   AVICEMU_PERSONALITY_AMD
-#define INTEL AVICEMU_PERSONALITY_INTEL
-#define KVM   AVICEMU_PERSONALITY_KVM
-#define X2    AVICEMU_LAPIC_X2APIC
 #define EXT   AVICEMU_LAPIC_EXT_SPACE
 #define EDGE  AVICEMU_TRIGGER_EDGE
 #define LEVEL AVICEMU_TRIGGER_LEVEL
-#define DONE  AVICEMU_ACCESS_DONE
 #define GP    AVICEMU_ACCESS_GP
-
-struct bench {
-    struct avicemu_hw_lapic *l;
-    struct avicemu_hw_outcome out;
-    void *memory, *page;
-};
-
-static int
-bench_setup(void **state)
-{
-    const struct avicemu_lapic_config *config = *state;
-    size_t bytes = (avicemu_hw_lapic_bytes() + 63) / 64 * 64;
-    struct bench *b = calloc(1, sizeof(*b));
-
-    assert_non_null(b);
-    b->memory = aligned_alloc(AVICEMU_HW_LAPIC_ALIGN, bytes);
-    b->page = aligned_alloc(4096, 4096);
-    b->out.size = sizeof(b->out);
-    assert_int_equal(
-        avicemu_hw_lapic_init(b->memory, b->page, config, 5, 1, &b->l), 0);
-    *state = b;
-    return 0;
-}
-
-static int
-bench_teardown(void **state)
-{
-    struct bench *b = *state;
-
-    free(b->memory);
-    free(b->page);
-    free(b);
-    return 0;
-}
-
-static void
-w(struct bench *b, uint32_t offset, uint32_t value)
-{
-    assert_int_equal(
-        avicemu_hw_lapic_write(b->l, offset, 4, 0, &value, &b->out), DONE);
-}
-
-static uint32_t
-r(struct bench *b, uint32_t offset)
-{
-    uint32_t value = 0;
-
-    assert_int_equal(avicemu_hw_lapic_read(b->l, offset, 4, 0, &value, &b->out),
-                     DONE);
-    return value;
-}
-
-static uint32_t
-esr(struct bench *b)
-{
-    w(b, LAPIC_ESR, 0);
-    return r(b, LAPIC_ESR);
-}
 
 static enum avicemu_access
 base(struct bench *b, uint64_t value)
