@@ -33,4 +33,18 @@
 #define AE_TSAN 0
 #endif
 
+/* Any sanitizer that looks into inline code. gcc tells of address and thread
+ * only; this tree uses the undefined-behaviour one together with address. */
+#if AE_TSAN || defined(__SANITIZE_ADDRESS__)
+#define AE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) ||                                        \
+    __has_feature(undefined_behavior_sanitizer)
+#define AE_SANITIZED 1
+#endif
+#endif
+#ifndef AE_SANITIZED
+#define AE_SANITIZED 0
+#endif
+
 #endif

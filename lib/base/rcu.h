@@ -26,8 +26,10 @@
 #include "base/compiler.h"
 #include "base/step.h"
 
-/* Inline code of liburcu would look racy to the thread sanitizer. */
-#if AE_TSAN
+/* Inline, liburcu's code would look racy to the thread sanitizer, and its
+ * reader records, which 0.13 lays out with less than the alignment that their
+ * type declares, would be reported by the undefined-behaviour one. */
+#if AE_SANITIZED
 #define AE_URCU(call) urcu_bp_##call
 #else
 #define AE_URCU(call) _urcu_bp_##call
