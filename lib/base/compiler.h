@@ -38,7 +38,7 @@
 #if AE_TSAN || defined(__SANITIZE_ADDRESS__)
 #define AE_SANITIZED 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) ||                                        \
+#if __has_feature(address_sanitizer) || \
     __has_feature(undefined_behavior_sanitizer)
 #define AE_SANITIZED 1
 #endif
