@@ -132,7 +132,9 @@ svr_write(struct ae_lapic *l, uint32_t value, struct ae_lapic_effects *fx)
 
     ae_vapic_write(l->page, LAPIC_SVR, value);
     if ((value & AE_MASK(SVR_ENABLE)) == 0) {
-        /* [APM2 16.3.1]: all mask bits become 1, and stay until rewritten. */
+        /* [APM2 16.3.1]: all mask bits become 1, and stay until rewritten. Then
+         * nobody waits for the timer's missed ticks. */
+        l->timer.backlog = 0;
         for (unsigned i = 0; i < AE_ARRAY_SIZE(lvts); i++) {
             if (l->model->rules[lvts[i] >> 4].xapic != AE_REG_NONE) {
                 /* ORD none: against a LINT acceptance: before or after. */
