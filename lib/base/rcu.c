@@ -19,17 +19,6 @@ ae_rcu_synchronize(void)
     AE_RCU_ACQUIRE();
 }
 
-bool
-ae_rcu_inside(void)
-{
-#ifdef AE_STEP_BUILD
-    if (ae_step_rcu_inside()) {
-        return true;
-    }
-#endif
-    return urcu_bp_read_ongoing() != 0;
-}
-
 void
 ae_rcu_attach(void)
 {

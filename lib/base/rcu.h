@@ -79,10 +79,6 @@ ae_rcu_leave(void)
 void
 ae_rcu_synchronize(void);
 
-/* Is the calling thread inside a section? For the checks of waiting calls. */
-bool
-ae_rcu_inside(void);
-
 /* Allocate what liburcu needs for the calling thread, now. */
 void
 ae_rcu_attach(void);
