@@ -403,10 +403,12 @@ avicemu_vcpu_stats(struct avicemu_vcpu *vcpu, struct avicemu_vcpu_stats *ret);
  * and vector x, once all is quiet:
  *
  *   NEW results of avicemu_post(), avicemu_msi() ... to v  +  local_new
- *       +  sum over all vCPUs s of their ipi_new_to(v), see below
+ *       +  sum over all vCPUs s, and NULL for those that are gone, of
+ *          ipi_new_to(s, v), see below
  *     = acked + cleared + pending
  *
- * and over all vCPUs the sum of ipi_new is the number of IPIs accepted.
+ * and over all vCPUs the sum of ipi_new is the number of IPIs accepted, but for
+ * those that a vCPU sent that was destroyed: read its books before.
  */
 struct avicemu_vcpu_books {
     size_t size;
@@ -423,9 +425,14 @@ avicemu_vcpu_books(struct avicemu_vcpu *vcpu, uint8_t vector,
                    struct avicemu_vcpu_books *ret);
 
 /**
- * How many fixed IPIs from sender were accepted as NEW by target, all vectors.
+ * How many fixed IPIs from sender were accepted as NEW by target, all vectors,
+ * since the younger of them was created.
  *
- * @return 0, -EINVAL (different VMs), -EOPNOTSUPP (VM without BOOKS)
+ * @param sender  or NULL: all that target got from vCPUs that were destroyed
+ * @param target  or NULL: all that sender sent to vCPUs that were destroyed
+ * @return 0, -EINVAL (different VMs, both NULL), -EOPNOTSUPP (VM without BOOKS)
+ *
+ * Threads: any; exact once all is quiet.
  */
 AVICEMU_API int
 avicemu_vcpu_ipi_new_to(struct avicemu_vcpu *sender,

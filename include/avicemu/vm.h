@@ -151,7 +151,8 @@ struct avicemu_ops {
 #define AVICEMU_PART_LAPIC (1u << 0)
 
 /* Keep books per vector and per vCPU (avicemu_vcpu_books()): about 14 KiB and
- * 4 bytes per possible vCPU more, for each vCPU. */
+ * 8 bytes per possible vCPU more, for each vCPU. A vCPU's place in max_vcpus is
+ * free when its destroy has returned. */
 #define AVICEMU_VM_BOOKS (1u << 0)
 
 struct avicemu_vm_config {

@@ -59,10 +59,12 @@ int
 avicemu_vcpu_ipi_new_to(struct avicemu_vcpu *sender,
                         struct avicemu_vcpu *target, uint64_t *ret)
 {
-    AE_CHECK(sender != NULL && target != NULL && ret != NULL, -EINVAL);
-    AE_CHECK(sender->vm == target->vm, -EINVAL);
-    AE_CHECK(sender->books != NULL, -EOPNOTSUPP);
-    *ret = sender->books->ipi_new_to[target->vcpu_idx];
+    const struct avicemu_vcpu *one = sender != NULL ? sender : target;
+
+    AE_CHECK(one != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(target == NULL || target->vm == one->vm, -EINVAL);
+    AE_CHECK(one->books != NULL, -EOPNOTSUPP);
+    *ret = ae_inspect_ipi_new_to(sender, target);
     return 0;
 }
 

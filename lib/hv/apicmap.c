@@ -111,7 +111,13 @@ ae_apicmap_init(struct ae_apicmap *map, const struct avicemu_allocator *a,
     map->hash_mask = size - 1;
     map->vcpus = ae_alloc(a, AE_CACHE_LINE, max_vcpus * sizeof(*map->vcpus));
     map->hash = ae_alloc(a, AE_CACHE_LINE, size * sizeof(*map->hash));
-    if (map->vcpus == NULL || map->hash == NULL) {
+    if (map->books) {
+        map->leaving =
+            ae_alloc(a, AE_CACHE_LINE, max_vcpus * sizeof(*map->leaving));
+    }
+    if (map->vcpus == NULL || map->hash == NULL ||
+        (map->books && map->leaving == NULL)) {
+        ae_free(a, map->leaving, max_vcpus * sizeof(*map->leaving));
         ae_free(a, map->vcpus, max_vcpus * sizeof(*map->vcpus));
         ae_free(a, map->hash, size * sizeof(*map->hash));
         return -ENOMEM;
@@ -124,6 +130,7 @@ void
 ae_apicmap_fini(struct ae_apicmap *map, const struct avicemu_allocator *a)
 {
     ae_lock_fini(&map->lock);
+    ae_free(a, map->leaving, map->max_vcpus * sizeof(*map->leaving));
     ae_free(a, map->vcpus, map->max_vcpus * sizeof(*map->vcpus));
     ae_free(a, map->hash, (map->hash_mask + 1ull) * sizeof(*map->hash));
 }
@@ -260,7 +267,7 @@ free_index_locked(const struct ae_apicmap *map)
 {
     uint32_t idx = 0;
 
-    while (idx < map->max_vcpus && ae_apicmap_at(map, idx) != NULL) {
+    while (idx < map->max_vcpus && ae_apicmap_holder_locked(map, idx) != NULL) {
         idx++;
     }
     return idx;
@@ -341,11 +348,20 @@ ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     ae_store_release_ptr(&map->vcpus[vcpu->vcpu_idx], NULL);
     ae_store_release_u64(&map->hash[slot], HASH_TOMBSTONE);
     tombstones_clear_locked(map, (uint32_t)slot);
+    if (map->leaving != NULL) {
+        map->leaving[vcpu->vcpu_idx] = vcpu;
+    }
     /* ORD none: a count for the owner of the VM. */
     (void)ae_fetch_add_relaxed_u32(&map->nr_vcpus, UINT32_MAX);
     hints_update_locked(map);
     ae_unlock(&map->lock);
     ae_rcu_synchronize();
+}
+
+void
+ae_apicmap_index_free_locked(struct ae_apicmap *map, uint32_t idx)
+{
+    map->leaving[idx] = NULL;
 }
 
 /* ---- look-up ------------------------------------------------------------ */

@@ -20,9 +20,12 @@ ae_apicmap_fini(struct ae_apicmap *map, const struct avicemu_allocator *a);
 /* Give the vCPU an index and make it visible. 0, -EEXIST, -EBUSY (full). */
 int
 ae_apicmap_add(struct ae_apicmap *map, struct avicemu_vcpu *vcpu);
-/* Take it away and wait until no sender can see it. */
+/* Take it away and wait until no sender can see it. Where books are kept it
+ * holds its index until that is freed, under the lock. */
 void
 ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu);
+void
+ae_apicmap_index_free_locked(struct ae_apicmap *map, uint32_t idx);
 /* An identity changed: recompute the hints. Takes the lock. */
 void
 ae_apicmap_update(struct ae_apicmap *map);
@@ -57,6 +60,16 @@ ae_apicmap_at(const struct ae_apicmap *map, uint32_t idx)
 
     AE_STEP(vcpu_b);
     return vcpu;
+}
+
+/* Who holds this index, in the map or on its way out; or NULL. Under the lock,
+ * which keeps it alive: it frees its index under the lock, too, and first. */
+static inline struct avicemu_vcpu *
+ae_apicmap_holder_locked(const struct ae_apicmap *map, uint32_t idx)
+{
+    struct avicemu_vcpu *vcpu = ae_apicmap_at(map, idx);
+
+    return vcpu == NULL && map->leaving != NULL ? map->leaving[idx] : vcpu;
 }
 
 #endif

@@ -261,17 +261,6 @@ event_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode, uint8_t vector,
     return result;
 }
 
-enum avicemu_post
-ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
-                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call)
-{
-    enum avicemu_post result = event_put(vcpu, mode, vector, why);
-
-    *call = result == AVICEMU_POST_NEW ? call_claim(vcpu, event_levels[mode])
-                                       : AE_CALL_NONE;
-    return result;
-}
-
 /* As vector_put(), for the modes that bypass the IRR. */
 static enum avicemu_post
 mode_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode, uint8_t vector,
@@ -322,22 +311,20 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
 
     for (unsigned i = 0; i < AE_ARRAY_SIZE(map); i++) {
         enum avicemu_drop why;
-        enum ae_call call;
 
         if ((events & map[i].event) == 0) {
             continue;
         }
         if (map[i].event == AE_EVENT_EXTINT && source == AE_SOURCE_LINT) {
             /* A level: nothing to latch, but somebody must look. */
-            call = call_claim(vcpu, AE_LEVEL_EXTINT);
-        } else if (source == AE_SOURCE_OWNER) {
-            /* To claim the call here would take it from the next poster. */
-            (void)event_put(vcpu, map[i].mode, 0, &why);
+            ae_call(vcpu, call_claim(vcpu, AE_LEVEL_EXTINT));
             continue;
-        } else {
-            result = ae_deliver_event(vcpu, map[i].mode, 0, &why, &call);
         }
-        ae_call(vcpu, call);
+        result = event_put(vcpu, map[i].mode, 0, &why);
+        /* Claimed by the owner, a call would be taken from the next poster. */
+        if (result == AVICEMU_POST_NEW && source != AE_SOURCE_OWNER) {
+            ae_call(vcpu, call_claim(vcpu, event_levels[map[i].mode]));
+        }
     }
     if ((events & AE_EVENT_ERROR) != 0) {
         ae_call(vcpu, ae_deliver_owner(vcpu, AE_EV_ERROR));
@@ -371,6 +358,19 @@ is_vectored(const struct ae_message *m)
            m->mode == AVICEMU_DELIVERY_LOWEST;
 }
 
+/* ORD none: only the sender's owner counts up. */
+static void
+book_ipi_to(struct ae_books *books, uint32_t target)
+{
+    ae_store_relaxed_u64(&books->ipi_new_to[target],
+                         ae_load_relaxed_u64(&books->ipi_new_to[target]) + 1);
+}
+
+/*
+ * With a target: in the section that found it. So behind the grace period of a
+ * target that goes nobody counts under its index any more, and its books can
+ * be closed (vcpu.c).
+ */
 static void
 book_ipi(const struct delivery *d, const struct avicemu_vcpu *target,
          enum avicemu_post result)
@@ -387,7 +387,7 @@ book_ipi(const struct delivery *d, const struct avicemu_vcpu *target,
     s->books->ipi_merged[d->m->vector] += result == AVICEMU_POST_MERGED;
     s->books->ipi_dropped[d->m->vector] += result == AVICEMU_POST_DROPPED;
     if (target != NULL && result == AVICEMU_POST_NEW) {
-        s->books->ipi_new_to[target->vcpu_idx]++;
+        book_ipi_to(s->books, target->vcpu_idx);
     }
 }
 

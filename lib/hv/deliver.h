@@ -24,12 +24,7 @@ ae_deliver_vector(struct avicemu_vcpu *vcpu, uint8_t vector,
                   enum avicemu_trigger trigger, enum avicemu_drop *why,
                   enum ae_call *call);
 
-/* NMI, SMI, INIT, SIPI, EXTINT. Does not look at EN. */
-enum avicemu_post
-ae_deliver_event(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
-                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call);
-
-/* The same by message: refused by an APIC that is off. */
+/* NMI, SMI, INIT, SIPI, EXTINT by message: refused by an APIC that is off. */
 enum avicemu_post
 ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call);

@@ -73,10 +73,25 @@ ae_inspect_books(struct avicemu_vcpu *vcpu, uint8_t vector,
 
     ret->acked = b->acked[vector];
     ret->cleared = b->cleared[vector];
+    /* Also of a void IRR: a post that is cleared only by the enable. */
     ret->pending = ae_vapic_test(vcpu->lapic.page, LAPIC_IRR, vector);
     ret->local_new = b->local_new[vector];
     ret->local_merged = b->local_merged[vector];
     ret->ipi_new = b->ipi_new[vector];
     ret->ipi_merged = b->ipi_merged[vector];
     ret->ipi_dropped = b->ipi_dropped[vector];
+}
+
+uint64_t
+ae_inspect_ipi_new_to(const struct avicemu_vcpu *sender,
+                      const struct avicemu_vcpu *target)
+{
+    /* ORD none: a moment's view. */
+    if (sender == NULL) {
+        return ae_load_relaxed_u64(&target->books->ipi_new_from_gone);
+    }
+    /* ORD none: as above. */
+    return ae_load_relaxed_u64(
+        target == NULL ? &sender->books->ipi_new_to_gone
+                       : &sender->books->ipi_new_to[target->vcpu_idx]);
 }

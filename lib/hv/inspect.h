@@ -16,5 +16,9 @@ ae_inspect_dump(struct avicemu_vcpu *vcpu, struct ae_text *t);
 void
 ae_inspect_books(struct avicemu_vcpu *vcpu, uint8_t vector,
                  struct avicemu_vcpu_books *ret);
+/* IPIs of the pair that were NEW; NULL: of all that are gone, for one. */
+uint64_t
+ae_inspect_ipi_new_to(const struct avicemu_vcpu *sender,
+                      const struct avicemu_vcpu *target);
 
 #endif

@@ -66,7 +66,12 @@ enum ae_level {
 #define AE_EV_SIPI_VECTOR 0x00ff0000u
 #define AE_EV_SAVED       0x00ff017fu /* what a snapshot keeps */
 
-/* Books per vector; written by the owner only. AVICEMU_VM_BOOKS. */
+/*
+ * Books, AVICEMU_VM_BOOKS: per vector, and of IPIs that were NEW by pair of
+ * sender and target. Written by the owner only, but that who destroys a vCPU
+ * moves its pairs to the two accounts of those that are gone (vcpu.c), under
+ * the map's lock.
+ */
 struct ae_books {
     uint64_t acked[AE_NR_VECTORS];
     uint64_t cleared[AE_NR_VECTORS];
@@ -75,7 +80,9 @@ struct ae_books {
     uint64_t ipi_new[AE_NR_VECTORS];
     uint64_t ipi_merged[AE_NR_VECTORS];
     uint64_t ipi_dropped[AE_NR_VECTORS];
-    uint64_t ipi_new_to[]; /* by target's vcpu_idx; vm->max_vcpus entries */
+    _Atomic uint64_t ipi_new_from_gone; /* senders that were destroyed */
+    _Atomic uint64_t ipi_new_to_gone;   /* targets that were destroyed */
+    _Atomic uint64_t ipi_new_to[]; /* by target's vcpu_idx; max_vcpus entries */
 };
 
 struct avicemu_vcpu {
@@ -111,6 +118,10 @@ struct ae_apicmap {
     uint32_t max_vcpus;
     uint32_t hash_mask;
     bool msi_ff_broadcast; /* of the VM's personality */
+    bool books;            /* an index is held until its books are closed */
+    /* Under the lock: by vcpu_idx, who is out of the map and holds the index.
+     * NULL without books. */
+    struct avicemu_vcpu **leaving;
     /* Written under the lock, read by senders inside a read-side section. */
     _Atomic(struct avicemu_vcpu *) *vcpus; /* by vcpu_idx */
     _Atomic uint64_t *hash;                /* initial id -> vcpu_idx */

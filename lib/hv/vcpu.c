@@ -8,8 +8,8 @@
  * this order, so that a callback sees the vCPU in its new state.
  *
  * Destruction: take it out of the map, wait for the read-side sections that
- * can see it, then for the callbacks that were pinned in one (edge pin, see
- * deliver.c). Posters by pointer are the caller's to stop.
+ * can see it, close its books, and wait for the callbacks that were pinned in
+ * one (edge pin, see deliver.c). Posters by pointer are the caller's to stop.
  *
  * Edges
  *   expire A ae_deliver_owner()  due time, error -> event       seq_cst
@@ -265,6 +265,49 @@ fail:
     return r;
 }
 
+/* Nobody counts there any more: the amount goes to another account. */
+static void
+book_move(_Atomic uint64_t *from, _Atomic uint64_t *to)
+{
+    /* ORD none: the map's lock is held, and only who holds it writes these;
+     * others read a moment's view. */
+    uint64_t sum = ae_load_relaxed_u64(to) + ae_load_relaxed_u64(from);
+
+    ae_store_relaxed_u64(to, sum);
+    /* ORD none: as above. */
+    ae_store_relaxed_u64(from, 0);
+}
+
+/*
+ * Behind the grace period of a vCPU that goes: no sender counts under its
+ * index, and it sends nothing. What it sent stays in the books of its targets,
+ * and what it was sent in those of their senders, as to and from one that is
+ * gone; then its index is free, with all its counts 0. Others that are on
+ * their way out take part, for their index is not free yet either.
+ */
+static void
+books_close(struct avicemu_vcpu *vcpu)
+{
+    struct ae_apicmap *map = &vcpu->vm->map;
+    struct ae_books *own = vcpu->books;
+
+    if (own == NULL) {
+        return;
+    }
+    ae_lock(&map->lock);
+    for (uint32_t idx = 0; idx < ae_apicmap_nr_slots(map); idx++) {
+        const struct avicemu_vcpu *other = ae_apicmap_holder_locked(map, idx);
+
+        if (other != NULL && other != vcpu) {
+            book_move(&own->ipi_new_to[idx], &other->books->ipi_new_from_gone);
+            book_move(&other->books->ipi_new_to[vcpu->vcpu_idx],
+                      &other->books->ipi_new_to_gone);
+        }
+    }
+    ae_apicmap_index_free_locked(map, vcpu->vcpu_idx);
+    ae_unlock(&map->lock);
+}
+
 int
 ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
 {
@@ -272,6 +315,7 @@ ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
         return -EBUSY;
     }
     ae_apicmap_remove(&vcpu->vm->map, vcpu);
+    books_close(vcpu);
     AE_STEP(pin_b);
     /*
      * ORD pin.B: the grace period, then the pins. Partner: pin.A in

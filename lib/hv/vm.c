@@ -91,6 +91,7 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     vm->flags = config->flags;
     vm->bsp_apic_id = config->bsp_apic_id;
     vm->map.msi_ff_broadcast = vm->model.traits->msi_ff_broadcast;
+    vm->map.books = (vm->flags & AVICEMU_VM_BOOKS) != 0;
     r = ae_apicmap_init(&vm->map, &host->allocator,
                         config->max_vcpus != 0 ? config->max_vcpus : 255);
     if (r != 0) {
@@ -228,16 +229,13 @@ check_map(struct report *r, struct avicemu_vm *vm, struct avicemu_vcpu *vcpu)
     }
 }
 
-/* What senders say they made pending cannot be less than what was taken. */
+/* What it took, by the books and by the counters. */
 static void
-check_books(struct report *r, struct avicemu_vm *vm, struct avicemu_vcpu *vcpu)
+check_taken(struct report *r, const struct avicemu_vcpu *vcpu)
 {
     uint64_t taken = vcpu->stats.injected + vcpu->stats.cleared;
     uint64_t sum = 0;
 
-    if (vcpu->books == NULL) {
-        return;
-    }
     for (uint32_t v = 0; v < AE_NR_VECTORS; v++) {
         sum += vcpu->books->acked[v] + vcpu->books->cleared[v];
     }
@@ -245,17 +243,56 @@ check_books(struct report *r, struct avicemu_vm *vm, struct avicemu_vcpu *vcpu)
         violation(r, vcpu, "vectors taken, by the books", (uint32_t)sum,
                   (uint32_t)taken);
     }
-    sum = 0;
+}
+
+/* What it sent, by vector and by target. */
+static void
+check_sent(struct report *r, const struct avicemu_vm *vm,
+           const struct avicemu_vcpu *vcpu)
+{
+    uint64_t sum = 0;
+    /* ORD none: nobody is at work. */
+    uint64_t to = ae_load_relaxed_u64(&vcpu->books->ipi_new_to_gone);
+
     for (uint32_t v = 0; v < AE_NR_VECTORS; v++) {
         sum += vcpu->books->ipi_new[v];
     }
-    taken = 0;
     for (uint32_t idx = 0; idx < vm->map.max_vcpus; idx++) {
-        taken += vcpu->books->ipi_new_to[idx];
+        /* ORD none: as above. */
+        to += ae_load_relaxed_u64(&vcpu->books->ipi_new_to[idx]);
     }
-    if (sum != taken) {
+    if (sum != to) {
         violation(r, vcpu, "IPIs by vector against by target", (uint32_t)sum,
-                  (uint32_t)taken);
+                  (uint32_t)to);
+    }
+}
+
+/* What senders say they made pending cannot be more than what it took and
+ * has. */
+static void
+check_received(struct report *r, const struct avicemu_vm *vm,
+               struct avicemu_vcpu *vcpu)
+{
+    uint64_t had = vcpu->stats.injected + vcpu->stats.cleared;
+    /* ORD none: nobody is at work. */
+    uint64_t sent = ae_load_relaxed_u64(&vcpu->books->ipi_new_from_gone);
+
+    for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
+        had += (uint32_t)__builtin_popcount(
+            ae_vapic_read(vcpu->lapic.page, LAPIC_IRR + (i << 4)));
+    }
+    for (uint32_t idx = 0; idx < ae_apicmap_nr_slots(&vm->map); idx++) {
+        const struct avicemu_vcpu *sender = ae_apicmap_at(&vm->map, idx);
+
+        if (sender != NULL) {
+            /* ORD none: as above. */
+            sent +=
+                ae_load_relaxed_u64(&sender->books->ipi_new_to[vcpu->vcpu_idx]);
+        }
+    }
+    if (sent > had) {
+        violation(r, vcpu, "IPIs to it against what it took and has",
+                  (uint32_t)sent, (uint32_t)had);
     }
 }
 
@@ -271,7 +308,11 @@ ae_vm_check(struct avicemu_vm *vm, char *buf, size_t len)
         if (vcpu != NULL) {
             check_registers(&r, vcpu);
             check_map(&r, vm, vcpu);
-            check_books(&r, vm, vcpu);
+        }
+        if (vcpu != NULL && vcpu->books != NULL) {
+            check_taken(&r, vcpu);
+            check_sent(&r, vm, vcpu);
+            check_received(&r, vm, vcpu);
         }
     }
     ae_rcu_leave();

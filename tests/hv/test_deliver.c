@@ -5,6 +5,8 @@
  * [APM2 16.5 interrupt messages], [SDM3 10.11 message signalled], [KVM 9.7]
  */
 
+#include <errno.h>
+
 #include "rig.h"
 
 /* ---- MSI: three vCPUs, ids 0 1 2, LDR 1 2 4; V2 is software-disabled ---- */
@@ -444,6 +446,100 @@ test_books(void **state)
     assert_int_equal(b.pending, 0);
 }
 
+static uint64_t
+new_to(struct avicemu_vcpu *sender, struct avicemu_vcpu *target)
+{
+    uint64_t n = UINT64_MAX;
+
+    assert_int_equal(avicemu_vcpu_ipi_new_to(sender, target, &n), 0);
+    return n;
+}
+
+/* What vCPU i got from all, there and gone, is what it took and has. */
+static void
+books_close(struct rig *rig, uint32_t i)
+{
+    struct avicemu_vcpu_books b = { .size = sizeof(b) };
+    uint64_t sent = new_to(NULL, rig->v[i]);
+    uint64_t had = 0;
+
+    for (uint32_t s = 0; s < rig->nr_vcpus; s++) {
+        sent += new_to(rig->v[s], rig->v[i]);
+    }
+    for (unsigned x = 0; x < 256; x++) {
+        assert_int_equal(avicemu_vcpu_books(rig->v[i], (uint8_t)x, &b), 0);
+        had += b.acked + b.cleared + b.pending;
+    }
+    assert_int_equal(sent, had);
+    rig_check(rig);
+}
+
+/* vCPU i goes, and another comes, with its index. */
+static void
+replace(struct rig *rig, uint32_t i, uint32_t apic_id)
+{
+    assert_int_equal(avicemu_vcpu_destroy(rig->v[i]), 0);
+    rig_check(rig);
+    assert_int_equal(
+        avicemu_vcpu_create(rig->vm, apic_id, &rig->fake[i], &rig->v[i]), 0);
+    reg_w(rig->v[i], R_SVR, 0x1ff);
+}
+
+/* An index that is used again brings no old IPIs, to it or from it, and those
+ * of who had it stay in the books of the others. */
+static void
+test_books_of_gone(void **state)
+{
+    struct rig *rig = *state;
+
+    for (uint32_t round = 1; round < 4; round++) {
+        icr_send(rig->v[0], round == 1 ? 1 : 0x20, ICR_FIXED | 0x51);
+        icr_send(rig->v[0], round == 1 ? 1 : 0x20, ICR_FIXED | 0x52);
+        icr_send(rig->v[1], 0, ICR_FIXED | (0x60 + round));
+        icr_send(rig->v[1], 2, ICR_FIXED | (0x70 + round));
+        reg_w(rig->v[1], R_ICR, ICR_SELF | ICR_FIXED | 0x53);
+        icr_send(rig->v[2], round == 1 ? 1 : 0x20, ICR_FIXED | 0x54);
+        assert_int_equal(new_to(rig->v[0], rig->v[1]), 2);
+        assert_int_equal(new_to(rig->v[1], rig->v[1]), 1);
+        assert_int_equal(rig_take(rig, 2), 0x70 + round);
+        eoi(rig->v[2]);
+        for (uint32_t i = 0; i < rig->nr_vcpus; i++) {
+            books_close(rig, i);
+        }
+        replace(rig, 1, 0x20);
+        assert_int_equal(new_to(NULL, rig->v[0]), round);
+        assert_int_equal(new_to(NULL, rig->v[2]), round);
+        assert_int_equal(new_to(rig->v[0], NULL), 2 * round);
+        assert_int_equal(new_to(rig->v[2], NULL), round);
+        for (uint32_t i = 0; i < rig->nr_vcpus; i++) {
+            assert_int_equal(new_to(rig->v[1], rig->v[i]), 0);
+            assert_int_equal(new_to(rig->v[i], rig->v[1]), 0);
+            books_close(rig, i);
+        }
+        assert_int_equal(new_to(NULL, rig->v[1]), 0);
+        assert_int_equal(new_to(rig->v[1], NULL), 0);
+    }
+    /* Two that sent to each other, one after the other. */
+    icr_send(rig->v[1], 2, ICR_FIXED | 0x81);
+    icr_send(rig->v[2], 0x20, ICR_FIXED | 0x82);
+    replace(rig, 1, 1);
+    replace(rig, 2, 2);
+    for (uint32_t i = 0; i < rig->nr_vcpus; i++) {
+        books_close(rig, i);
+    }
+}
+
+static void
+test_books_arguments(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t n;
+
+    assert_int_equal(avicemu_vcpu_ipi_new_to(NULL, NULL, &n), -EINVAL);
+    assert_int_equal(avicemu_vcpu_ipi_new_to(rig->v[0], rig->v[1], NULL),
+                     -EINVAL);
+}
+
 #define NR(a) (sizeof(a) / sizeof((a)[0]))
 
 int
@@ -476,6 +572,10 @@ main(void)
         RIG_TEST("arm is called when the deadline changes", test_arm,
                  .nr_vcpus = 1),
         RIG_TEST("books of IPIs close", test_books, .nr_vcpus = 4),
+        RIG_TEST("an index that is used again has new books",
+                 test_books_of_gone, .nr_vcpus = 3),
+        RIG_TEST("IPIs of nobody to nobody", test_books_arguments,
+                 .nr_vcpus = 2),
     };
     struct CMUnitTest tests[NR(fixed) + NR(msi_rows)];
     size_t n = 0;

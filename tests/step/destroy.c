@@ -2,7 +2,8 @@
 /*
  * Who is there, explored on the library's own sources: pin and the grace
  * period (destroy against a message), vcpu (hot-add), ident (a map that changes
- * under an IPI; cases SEC-02).
+ * under an IPI; cases SEC-02), and whose the IPIs are when an index changes
+ * hands.
  */
 
 #include "edge.h"
@@ -238,6 +239,48 @@ zero_reached(struct edge *e)
     return !edge_bit(e, 0, 0x200, VECTOR) || e->r[0] + e->r[1] != 2;
 }
 
+/* ---- books -------------------------------------------------------------- */
+
+/* Another comes, with its index. */
+static void
+renew_1(void *opaque)
+{
+    struct edge *e = opaque;
+
+    e->r[5] += avicemu_vcpu_destroy(e->v[1].vcpu) != 0;
+    e->v[1].vcpu = NULL;
+    e->r[5] += avicemu_vcpu_create(e->vm, 1, &e->v[1], &e->v[1].vcpu) != 0;
+}
+
+/* The new one is disabled: what is accepted is the old one's. */
+static void
+ipi_to_1(void *opaque)
+{
+    edge_write(opaque, 0, 0x310, 1u << 24);
+    edge_write(opaque, 0, 0x300, VECTOR);
+}
+
+static uint64_t
+new_to(struct edge *e, struct avicemu_vcpu *sender, struct avicemu_vcpu *target)
+{
+    uint64_t n = 0;
+
+    e->r[5] += avicemu_vcpu_ipi_new_to(sender, target, &n) != 0;
+    return n;
+}
+
+/* The new one has accepted nothing, and all of it went to the old one. */
+static int
+old_account(struct edge *e)
+{
+    struct avicemu_vcpu_stats stats = { .size = sizeof(stats) };
+    struct avicemu_vcpu *sender = e->v[0].vcpu;
+
+    (void)avicemu_vcpu_stats(sender, &stats);
+    return new_to(e, sender, e->v[1].vcpu) != 0 ||
+           new_to(e, sender, NULL) != stats.ipi_new || e->r[5] != 0;
+}
+
 /* ---- tests -------------------------------------------------------------- */
 
 static const struct edge_row rows[] = {
@@ -295,6 +338,12 @@ static const struct edge_row rows[] = {
       old_or_refused,
       2,
       { msi_to_1, replace_1 } },
+    { "books: an IPI to who is replaced",
+      2,
+      NULL,
+      old_account,
+      2,
+      { ipi_to_1, renew_1 } },
     { "ident: two change at once", 2, NULL, both_named, 2, { ldr_0, ldr_1 } },
 };
 

@@ -177,6 +177,7 @@ edge_setup(void *opaque)
     };
     struct avicemu_vm_config vm = {
         .size = sizeof(vm),
+        .flags = AVICEMU_VM_BOOKS, /* for avicemu_check_invariants() */
         .max_vcpus = EDGE_VCPUS,
         .ops = { .kick = edge_kick,
                  .wake = edge_wake,
