@@ -70,7 +70,7 @@ save_lapic(struct avicemu_vcpu *vcpu, struct ae_frame_writer *w)
     ae_frame_u64(w, l->waiting_deadline);
     ae_frame_record(w, TAG_REGS, 4 * NR_SAVED_REGS);
     for (uint32_t slot = 0; slot < NR_SAVED_REGS; slot++) {
-        ae_frame_u32(w, ae_vapic_read(l->page, slot << 4));
+        ae_frame_u32(w, ae_lapic_word(l, slot));
     }
     ae_frame_record(w, TAG_TIMER, 16);
     ae_frame_u32(w, l->timer.running);

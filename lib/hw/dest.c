@@ -76,7 +76,7 @@ static uint64_t
 key_amd(struct ae_lapic *l, uint64_t ident, uint8_t vector)
 {
     uint32_t id = (uint32_t)(ident >> 32);
-    uint32_t apr = ae_lapic_peek(l, LAPIC_APR >> 4, 0);
+    uint32_t apr = ae_lapic_apr(l);
     bool focus = (ident & AE_IDENT_FOCUS_OFF) == 0 &&
                  (ae_vapic_test(l->page, LAPIC_IRR, vector) ||
                   ae_vapic_test(l->page, LAPIC_ISR, vector));

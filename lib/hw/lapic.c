@@ -46,6 +46,12 @@ ae_lapic_publish(struct ae_lapic *l, struct ae_lapic_effects *fx)
         ident |= AE_GET(ae_vapic_read(l->page, LAPIC_LDR), LDR_XAPIC) << 16;
     }
     ident |= (uint64_t)(ae_lapic_x2(l) ? l->x2_id : l->initial_id) << 32;
+    if ((ident & AE_IDENT_SOFT) != 0 && ae_lapic_irr_void(l)) {
+        /* What late posters left in an IRR that was empty by definition; what
+         * comes from here on is a post after the enable. */
+        ae_lapic_clear(l, fx);
+        l->irr_special &= (uint8_t)~AE_IRR_VOID;
+    }
     /* ORD none: senders want an identity that was true at some time; hv's map
      * update orders it for those that look the vCPU up. */
     if (ident != ae_load_relaxed_u64(&l->ident)) {
@@ -70,12 +76,14 @@ ae_lapic_derive(struct ae_lapic *l, struct ae_lapic_effects *fx)
         ae_vapic_write(l->page, LAPIC_LDR, ae_x2apic_ldr(l->x2_id));
     }
     (void)ae_vapic_update_ppr(l->page);
-    l->ier_used = false;
+    l->irr_special &= (uint8_t)~AE_IRR_IER;
     if (ae_lapic_has(l->model, AVICEMU_LAPIC_EXT_SPACE)) {
         for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
             uint32_t ier = ae_vapic_read(l->page, LAPIC_IER0 + (i << 4));
 
-            l->ier_used |= (ier | (i == 0 ? 0xffffu : 0)) != 0xffffffffu;
+            if ((ier | (i == 0 ? 0xffffu : 0)) != 0xffffffffu) {
+                l->irr_special |= AE_IRR_IER;
+            }
         }
     }
     ae_lapic_publish(l, fx);
@@ -107,11 +115,12 @@ ae_lapic_clear(struct ae_lapic *l, struct ae_lapic_effects *fx)
 {
     static const uint32_t none[AE_VECTOR_WORDS];
 
-    irr_replace(l, none, fx);
+    /* TMR first: who posts a level into the emptied IRR looks at TMR again. */
     for (uint32_t i = 0; i < AE_VECTOR_WORDS; i++) {
         ae_vapic_write(l->page, LAPIC_ISR + (i << 4), 0);
         ae_vapic_write(l->page, LAPIC_TMR + (i << 4), 0);
     }
+    irr_replace(l, none, fx);
 }
 
 void
@@ -123,9 +132,20 @@ ae_lapic_load_vectors(struct ae_lapic *l, const struct ae_lapic_vectors *v,
         ae_vapic_write(l->page, LAPIC_TMR + (i << 4), v->tmr[i]);
     }
     irr_replace(l, v->irr, fx);
+    l->irr_special &= (uint8_t)~AE_IRR_VOID;
 }
 
-/* All registers to their reset values, but those that INIT keeps. */
+/*
+ * All registers to their reset values, but those that INIT keeps.
+ *
+ * Posters find it disabled from here on; but one that has read the identity
+ * before may set its IRR bit any time later. So IRR is void: empty by
+ * definition, for the owner and for whom he shows it to, until the enable
+ * (ae_lapic_publish) empties it once more, or a load replaces it. What is found
+ * then was posted before the reset and lost to it, and is counted so. A bit
+ * that is set later still cannot be told from, and counts as, a post after the
+ * enable.
+ */
 static void
 registers_reset(struct ae_lapic *l, struct ae_lapic_effects *fx)
 {
@@ -135,6 +155,7 @@ registers_reset(struct ae_lapic *l, struct ae_lapic_effects *fx)
     ae_store_seqcst_u64(&l->ident, ae_load_relaxed_u64(&l->ident) &
                                        ~(uint64_t)AE_IDENT_SOFT);
     ae_lapic_clear(l, fx);
+    l->irr_special |= AE_IRR_VOID;
     for (uint32_t slot = 0; slot < AE_MAX_SLOTS; slot++) {
         const struct ae_lapic_rule *r = &l->model->rules[slot];
         uint32_t offset = slot << 4;
@@ -321,8 +342,10 @@ ae_lapic_base_write(struct ae_lapic *l, uint64_t value, enum ae_base_access who,
 int
 ae_lapic_requested(const struct ae_lapic *l)
 {
-    return AE_UNLIKELY(l->ier_used) ? ae_vapic_highest_enabled(l->page)
-                                    : ae_vapic_highest(l->page, LAPIC_IRR);
+    if (AE_UNLIKELY(l->irr_special != 0)) {
+        return ae_lapic_irr_void(l) ? -1 : ae_vapic_highest_enabled(l->page);
+    }
+    return ae_vapic_highest(l->page, LAPIC_IRR);
 }
 
 int
@@ -345,7 +368,7 @@ ae_lapic_pending(const struct ae_lapic *l)
 bool
 ae_lapic_ack(struct ae_lapic *l, uint8_t vector, struct ae_lapic_effects *fx)
 {
-    if (!ae_vapic_ack(l->page, vector)) {
+    if (AE_UNLIKELY(ae_lapic_irr_void(l)) || !ae_vapic_ack(l->page, vector)) {
         return false;
     }
     if (l->timer.backlog != 0 &&
@@ -382,10 +405,10 @@ ae_lapic_eoi(struct ae_lapic *l, uint8_t vector, struct ae_lapic_effects *fx)
     if (level && !directed) {
         fx->what |= AE_DID_EOI;
     }
-    if (level) {
-        ae_lapic_lint_eoi(l, 0, vector, fx);
-        ae_lapic_lint_eoi(l, 1, vector, fx);
-    }
+    /* Not only if TMR says level: an edge of the same vector may have cleared
+     * it, and the pin would be held off for ever. */
+    ae_lapic_lint_eoi(l, 0, vector, fx);
+    ae_lapic_lint_eoi(l, 1, vector, fx);
 }
 
 void

@@ -82,9 +82,14 @@ struct ae_lapic_effects {
 #define AE_IDENT_CLUSTER   (1u << 4)
 #define AE_IDENT_FOCUS_OFF (1u << 24)
 
+/* When the highest bit of IRR is not the answer; both are rare, so that enter
+ * asks once. */
+#define AE_IRR_IER  1u /* some IER bit is 0 */
+#define AE_IRR_VOID 2u /* empty, whatever it holds: see registers_reset() */
+
 struct ae_lapic {
     /* Owner's. */
-    bool ier_used;       /* some IER bit is 0 */
+    uint8_t irr_special; /* AE_IRR_* */
     bool error_armed;    /* error_per_arming: may raise LVT error */
     uint32_t error_seen; /* accumulator bits that were raised already */
     uint32_t x2_id;
@@ -148,9 +153,13 @@ enum avicemu_access
 ae_lapic_base_write(struct ae_lapic *l, uint64_t value, enum ae_base_access who,
                     uint64_t now, struct ae_lapic_effects *fx);
 
-/* A register's value without side effects; TMCCT as of now. */
+/* A register's value without side effects; TMCCT as of now. Owner. */
 uint32_t
 ae_lapic_peek(const struct ae_lapic *l, uint32_t slot, uint64_t now);
+
+/* The arbitration priority, for an arbiter. Any thread. */
+uint32_t
+ae_lapic_apr(const struct ae_lapic *l);
 
 /* TPR[7:0] := value, PPR follows. */
 void
@@ -245,6 +254,24 @@ ae_lapic_load_vectors(struct ae_lapic *l, const struct ae_lapic_vectors *v,
 /* Recompute what is derived after registers were written from outside. */
 void
 ae_lapic_derive(struct ae_lapic *l, struct ae_lapic_effects *fx);
+
+/* Is IRR empty by definition? Owner. */
+static inline bool
+ae_lapic_irr_void(const struct ae_lapic *l)
+{
+    return (l->irr_special & AE_IRR_VOID) != 0;
+}
+
+/* The word of a slot, as it shall be seen: of a void IRR, 0. Owner. */
+static inline uint32_t
+ae_lapic_word(const struct ae_lapic *l, uint32_t slot)
+{
+    if (slot >= LAPIC_IRR >> 4 && slot < LAPIC_ESR >> 4 &&
+        ae_lapic_irr_void(l)) {
+        return 0;
+    }
+    return ae_vapic_read(l->page, slot << 4);
+}
 
 /* Did the access set nothing off? */
 static inline bool

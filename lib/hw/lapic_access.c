@@ -210,8 +210,10 @@ lvt_lint_write(struct ae_lapic *l, uint32_t offset, uint32_t value,
     bool level = (value & AE_MASK(LVT_LEVEL)) != 0 &&
                  AE_GET(value, LVT_MT) == AVICEMU_DELIVERY_FIXED;
 
-    if (!level) {
-        keep = 0; /* an edge has no remote IRR */
+    if (!level || AE_GET(old, LVT_VECTOR) != AE_GET(value, LVT_VECTOR)) {
+        /* An edge has no remote IRR; and the EOI of the old vector is not this
+         * entry's any more. A line that is high is offered again below. */
+        keep = 0;
     }
     value = lvt_value(l, value);
     /*
@@ -377,11 +379,11 @@ register_write(struct ae_lapic *l, uint32_t slot, uint32_t value, uint64_t now,
 
 /* ---- reads -------------------------------------------------------------- */
 
+/* Of an IRR whose highest vector is irr, -1: none. */
 static uint32_t
-apr_read(const struct ae_lapic *l)
+apr_of(const struct ae_lapic *l, int irr)
 {
     uint32_t tpr = ae_vapic_read(l->page, LAPIC_TPR);
-    int irr = ae_vapic_highest(l->page, LAPIC_IRR);
     int isr = ae_vapic_highest(l->page, LAPIC_ISR);
     uint32_t irrv = irr < 0 ? 0 : (uint32_t)irr;
     uint32_t isrv = isr < 0 ? 0 : (uint32_t)isr;
@@ -408,6 +410,12 @@ apr_read(const struct ae_lapic *l)
     }
 }
 
+uint32_t
+ae_lapic_apr(const struct ae_lapic *l)
+{
+    return apr_of(l, ae_vapic_highest(l->page, LAPIC_IRR));
+}
+
 /* What a guest would read, whose read first accounts the ticks that are due. */
 static uint32_t
 tmcct_read(const struct ae_lapic *l, uint64_t now)
@@ -427,10 +435,10 @@ ae_lapic_peek(const struct ae_lapic *l, uint32_t slot, uint64_t now)
     uint8_t handler = l->model->rules[slot].handler;
 
     if (handler == AE_REG_APR) {
-        return apr_read(l);
+        return ae_lapic_irr_void(l) ? apr_of(l, -1) : ae_lapic_apr(l);
     }
     return handler == AE_REG_TMCCT ? tmcct_read(l, now)
-                                   : ae_vapic_read(l->page, slot << 4);
+                                   : ae_lapic_word(l, slot);
 }
 
 static uint32_t

@@ -9,18 +9,19 @@
  * error for them, so that only he delivers on his own behalf.
  *
  * LINT: a fixed level is accepted once; remote IRR then holds further ones
- * off until the EOI of its vector. ExtINT is a level that enter looks at.
+ * off until the EOI of its vector, whatever TMR says of it by then, or until
+ * the entry gets another vector. ExtINT is a level that enter looks at.
  *
  * Edges
  *   lint  A ae_lapic_lint()         line := level -> LVT read     seq_cst
  *         B ae_lapic_lint_recheck() LVT := value  -> line read    seq_cst
- *   rir   A lint_level()            remote IRR -> IRR bit         seq_cst
+ *   rir   A lint_evaluate()         remote IRR -> IRR bit         seq_cst
  *         B ae_lapic_lint_eoi()     ISR -> remote IRR             seq_cst
  *   error A error_set()             accumulator -> error event    seq_cst
  *         B ae_lapic_error_sync()   event taken -> accumulator    seq_cst
  *
  * May overlap: accept, local, lint with everything; the rest is the owner's.
- * Progress: wait-free.
+ * Progress: wait-free; lint tries again where the entry was rewritten.
  */
 
 #include "base/step.h"
@@ -252,27 +253,16 @@ lint_is_level(const struct ae_lapic *l, unsigned pin, uint32_t lvt)
            (pin == 0 || l->model->traits->lint1_level);
 }
 
-/* Accept a level unless it is in service already (remote IRR). */
+/* The level is in service from here on (remote IRR): accept it. */
 static enum avicemu_post
 lint_level(struct ae_lapic *l, unsigned pin, uint32_t lvt, uint32_t *events)
 {
-    _Atomic uint32_t *word = ae_vapic_word(l->page, lint_offset(pin));
-    /*
-     * ORD rir.A: remote IRR, then the IRR bit. Partner: rir.B in
-     * ae_lapic_eoi(), which clears it after ISR. If weaker: two acceptances
-     * of one level. Test: race_lint.
-     */
-    bool was = ae_test_and_set_seqcst_u32(word, LVT_RIR_LOW);
-
-    if (was) {
-        return AVICEMU_POST_DROPPED;
-    }
-    AE_STEP(rir_a);
     enum avicemu_post result = lvt_fixed(l, lvt, AVICEMU_TRIGGER_LEVEL, events);
 
     if (result == AVICEMU_POST_DROPPED) {
         /* ORD none: nobody was told about it. */
-        (void)ae_test_and_clear_seqcst_u32(word, LVT_RIR_LOW);
+        (void)ae_test_and_clear_seqcst_u32(
+            ae_vapic_word(l->page, lint_offset(pin)), LVT_RIR_LOW);
     }
     return result;
 }
@@ -280,23 +270,37 @@ lint_level(struct ae_lapic *l, unsigned pin, uint32_t lvt, uint32_t *events)
 static enum avicemu_post
 lint_evaluate(struct ae_lapic *l, unsigned pin, bool rising, uint32_t *events)
 {
+    _Atomic uint32_t *word = ae_vapic_word(l->page, lint_offset(pin));
     /* ORD lint.A: the line, then LVT. Partner: lint.B in
      * ae_lapic_lint_recheck(). If weaker: the pin's driver sees the entry
      * masked, the owner who unmasks it sees the line low, and a level is
      * never served. Test: race_lint. */
-    uint32_t lvt = ae_load_seqcst_u32(ae_vapic_word(l->page, lint_offset(pin)));
+    uint32_t lvt = ae_load_seqcst_u32(word);
 
-    if ((lvt & AE_MASK(LVT_MASK)) != 0) {
-        return AVICEMU_POST_DROPPED;
-    }
-    if (lint_is_level(l, pin, lvt)) {
-        if (l->model->traits->remote_irr) {
-            return lint_level(l, pin, lvt, events);
+    do {
+        if ((lvt & AE_MASK(LVT_MASK)) != 0) {
+            return AVICEMU_POST_DROPPED;
         }
-        return rising ? lvt_fixed(l, lvt, AVICEMU_TRIGGER_LEVEL, events)
-                      : AVICEMU_POST_DROPPED;
-    }
-    return rising ? lvt_edge(l, lvt, events) : AVICEMU_POST_DROPPED;
+        if (!lint_is_level(l, pin, lvt)) {
+            return rising ? lvt_edge(l, lvt, events) : AVICEMU_POST_DROPPED;
+        }
+        if (!l->model->traits->remote_irr) {
+            return rising ? lvt_fixed(l, lvt, AVICEMU_TRIGGER_LEVEL, events)
+                          : AVICEMU_POST_DROPPED;
+        }
+        if ((lvt & AE_MASK(LVT_RIR)) != 0) {
+            return AVICEMU_POST_DROPPED; /* in service already */
+        }
+        /*
+         * ORD rir.A: remote IRR, then the IRR bit. Partner: rir.B in
+         * ae_lapic_lint_eoi(), which clears it after ISR. If weaker: two
+         * acceptances of one level. Test: race_lint. An exchange of the entry
+         * that was read: set in one with another vector, remote IRR would
+         * wait for the EOI of a vector that is not delivered.
+         */
+    } while (!ae_cas_seqcst_u32(word, &lvt, lvt | AE_MASK(LVT_RIR)));
+    AE_STEP(rir_a);
+    return lint_level(l, pin, lvt, events);
 }
 
 enum avicemu_post
@@ -389,8 +393,8 @@ ae_lapic_lint_eoi(struct ae_lapic *l, unsigned pin, uint8_t vector,
         AE_GET(lvt, LVT_VECTOR) != vector) {
         return;
     }
-    /* ORD rir.B: ISR, then remote IRR. Partner: rir.A in lint_level(). If
-     * weaker: see there. Test: race_lint. */
+    /* ORD rir.B: ISR, then remote IRR. Partner: rir.A in lint_evaluate().
+     * If weaker: see there. Test: race_lint. */
     (void)ae_test_and_clear_seqcst_u32(word, LVT_RIR_LOW);
     AE_STEP(rir_b);
     ae_lapic_lint_recheck(l, pin, fx);

@@ -367,6 +367,37 @@ test_apr(void **state)
     }
 }
 
+/* ---- a late post -------------------------------------------------------- */
+
+/* One that had found the APIC enabled, and comes behind INIT: nobody sees it,
+ * and it is gone with the enable. One that comes behind that is a new one. */
+static void
+test_late_post(void **state)
+{
+    struct bench *b = *state;
+
+    w(b, LAPIC_SVR, 0x1ff);
+    avicemu_hw_lapic_signal_init(b->l);
+    assert_int_equal(avicemu_hw_page_post(b->page, 0x41, LEVEL),
+                     AVICEMU_POST_NEW);
+    assert_int_equal(r(b, LAPIC_IRR + 0x20), 0);
+    assert_int_equal(r(b, LAPIC_APR), 0);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0xff);
+    assert_int_equal(r(b, LAPIC_ISR + 0x20), 0);
+    w(b, LAPIC_SVR, 0xff); /* still disabled */
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0xff);
+    w(b, LAPIC_SVR, 0x1ff);
+    assert_int_equal(r(b, LAPIC_IRR + 0x20), 0);
+    assert_int_equal(r(b, LAPIC_TMR + 0x20), 0);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0xff);
+    assert_int_equal(avicemu_hw_page_post(b->page, 0x41, EDGE),
+                     AVICEMU_POST_NEW);
+    assert_int_equal(r(b, LAPIC_IRR + 0x20), 2);
+    w(b, LAPIC_SVR, 0xff); /* a software disable alone holds what is there */
+    w(b, LAPIC_SVR, 0x1ff);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0x41);
+}
+
 #define CONFIG(p, f)                        \
     &(struct avicemu_lapic_config)          \
     {                                       \
@@ -398,6 +429,9 @@ main(void)
         TEST("LINT0 open after RESET, where asked for", test_lint0_open, KVM,
              X2 | AVICEMU_LAPIC_LINT0_OPEN),
         TEST("the spurious vector", test_spurious, AMD, 0),
+        TEST("a post that comes behind INIT (AMD)", test_late_post, AMD, 0),
+        TEST("a post that comes behind INIT (Intel)", test_late_post, INTEL, 0),
+        TEST("a post that comes behind INIT (KVM)", test_late_post, KVM, 0),
         TEST("EOI retires the highest in service", test_eoi, AMD, 0),
         TEST("SEOI retires the vector that it names", test_seoi, AMD, X2 | EXT),
         TEST("IER holds a vector back", test_ier, AMD, X2 | EXT),

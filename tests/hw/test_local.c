@@ -169,6 +169,82 @@ test_lint_level(void **state)
     assert_int_equal(avicemu_hw_lapic_inta(b->l), 0xff);
 }
 
+/* Between a level and its EOI an edge of the same vector empties TMR: the EOI
+ * is no level's any more, but the pin's. [APM2 16.4.2] */
+static void
+test_lint_shared(void **state)
+{
+    struct bench *b = *state;
+    uint32_t events;
+
+    w(b, LAPIC_SVR, 0x1ff);
+    w(b, LAPIC_LVT_LINT0, 0x8041);
+    assert_int_equal(pin(b, 0, true, &events), AVICEMU_POST_NEW);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0x41);
+    assert_int_equal(avicemu_hw_lapic_post(b->l, 0x41, AVICEMU_TRIGGER_EDGE),
+                     AVICEMU_POST_NEW);
+    assert_int_equal(pin(b, 0, false, &events), AVICEMU_POST_DROPPED);
+    w(b, LAPIC_EOI, 0);
+    assert_int_equal(b->out.what, 0); /* TMR is 0: no broadcast */
+    assert_int_equal(r(b, LAPIC_LVT_LINT0), 0x8041);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0x41);
+    w(b, LAPIC_EOI, 0);
+    assert_int_equal(pin(b, 0, true, &events), AVICEMU_POST_NEW);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0x41);
+}
+
+/* What is written over an entry whose level is in service; the line is high or
+ * low then. [APM2 16.4.2] */
+struct rir_row {
+    const char *name;
+    uint32_t write;
+    bool high;
+    uint32_t lvt; /* what the entry is after the write */
+    int vector;   /* pending by it, -1: none */
+};
+
+static struct rir_row rir_rows[] = {
+    { "RIR: the same vector, high", 0x8041, true, 0xc041, -1 },
+    { "RIR: the same vector, low", 0x8041, false, 0xc041, -1 },
+    { "RIR: masked, the same vector", 0x18041, true, 0x1c041, -1 },
+    { "RIR: another vector, high", 0x8051, true, 0xc051, 0x51 },
+    { "RIR: another vector, low", 0x8051, false, 0x8051, -1 },
+    { "RIR: masked, another vector", 0x18051, true, 0x18051, -1 },
+    { "RIR: an edge has none", 0x0041, true, 0x0041, -1 },
+};
+
+static void
+test_rir(void **state)
+{
+    const struct rir_row *row = *state;
+    void *fixture = &(struct avicemu_lapic_config){ .personality = AMD };
+    uint32_t events;
+    struct bench *b;
+
+    assert_int_equal(bench_setup(&fixture), 0);
+    b = fixture;
+    w(b, LAPIC_SVR, 0x1ff);
+    w(b, LAPIC_LVT_LINT0, 0x8041);
+    assert_int_equal(pin(b, 0, true, &events), AVICEMU_POST_NEW);
+    assert_int_equal(avicemu_hw_lapic_inta(b->l), 0x41);
+    (void)pin(b, 0, row->high, &events);
+    w(b, LAPIC_LVT_LINT0, row->write);
+    assert_int_equal(r(b, LAPIC_LVT_LINT0), row->lvt);
+    assert_int_equal(ae_lapic_pending(inner(b)), row->vector);
+    /* Whatever was written: once the line is low and all is retired, nothing
+     * holds the pin off. */
+    (void)pin(b, 0, false, &events);
+    while (avicemu_hw_lapic_inta(b->l) != 0xff) {
+        /* To the bottom of what is pending. */
+    }
+    w(b, LAPIC_EOI, 0);
+    w(b, LAPIC_EOI, 0);
+    w(b, LAPIC_LVT_LINT0, 0x8041);
+    assert_int_equal(r(b, LAPIC_LVT_LINT0), 0x8041);
+    assert_int_equal(pin(b, 0, true, &events), AVICEMU_POST_NEW);
+    (void)bench_teardown(&fixture);
+}
+
 /* A level that rose while the entry was masked is served by the unmask. */
 static void
 test_lint_unmask(void **state)
@@ -452,6 +528,8 @@ main(void)
         EACH("software disable masks every LVT entry", test_software_disable),
         EACH("who masks the perf entry at delivery", test_perf_masks),
         TEST("a LINT level is in service until its EOI", test_lint_level, AMD),
+        TEST("an EOI ends a level whose vector an edge shares",
+             test_lint_shared, AMD),
         TEST("an unmask serves a level that waits", test_lint_unmask, AMD),
         EACH("LINT edges", test_lint_edges),
         EACH("LINT1 as a level", test_lint1_level),
@@ -462,7 +540,8 @@ main(void)
         EACH("SELF IPI", test_self_ipi),
         EACH("the timer through its registers", test_timer),
     };
-    struct CMUnitTest tests[NR(fixed) + NR(lvt_rows) + NR(icr_rows)];
+    struct CMUnitTest
+        tests[NR(fixed) + NR(lvt_rows) + NR(rir_rows) + NR(icr_rows)];
     size_t n = 0;
 
     for (size_t i = 0; i < NR(fixed); i++) {
@@ -472,6 +551,11 @@ main(void)
         tests[n++] = (struct CMUnitTest){ .name = lvt_rows[i].name,
                                           .test_func = test_lvt,
                                           .initial_state = &lvt_rows[i] };
+    }
+    for (size_t i = 0; i < NR(rir_rows); i++) {
+        tests[n++] = (struct CMUnitTest){ .name = rir_rows[i].name,
+                                          .test_func = test_rir,
+                                          .initial_state = &rir_rows[i] };
     }
     for (size_t i = 0; i < NR(icr_rows); i++) {
         tests[n++] = (struct CMUnitTest){ .name = icr_rows[i].name,

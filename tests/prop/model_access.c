@@ -51,7 +51,8 @@ retire(struct model_vcpu *v, int vector)
         uint32_t lvt = M_LINT0 + 0x10 * pin;
         uint32_t value = model_get(v, lvt);
 
-        if (!is_kvm(v) && v->tmr[vector] && (value & M_LVT_RIR) &&
+        /* The pin's level is over with its vector; TMR is not asked. */
+        if (!is_kvm(v) && (value & M_LVT_RIR) &&
             (value & 0xff) == (uint32_t)vector) {
             model_set(v, lvt, value & ~M_LVT_RIR);
             model_lint_evaluate(v, pin);
@@ -69,7 +70,9 @@ write_lvt(struct model_vcpu *v, uint32_t offset, uint32_t value)
         value |= M_LVT_MASK;
     }
     if (!is_kvm(v) && (offset == M_LINT0 || offset == M_LINT1)) {
-        if ((value & M_LVT_LEVEL) && !(value & 0x700)) {
+        /* In service is a level, under the vector that it was sent with. */
+        if ((value & M_LVT_LEVEL) && !(value & 0x700) &&
+            !((value ^ old) & 0xff)) {
             value |= old & M_LVT_RIR;
         }
     }

@@ -3,12 +3,14 @@
  * Events and local sources, explored on the library's own sources: event (INIT
  * and SIPI words), expire (a deadline against a rewritten timer), error (a
  * sender's error against its owner's look), lint and rir (a pin against its
- * LVT entry and against the EOI).
+ * LVT entry and against the EOI), init (a post against INIT and the enabling
+ * behind it).
  */
 
 #include "edge.h"
 
 #define VECTOR    0x41
+#define OTHER     0x51
 #define LVT_TIMER 0x320
 #define LVT_LINT0 0x350
 #define LVT_ERROR 0x370
@@ -139,6 +141,119 @@ nmis_accounted(struct edge *e)
     (void)avicemu_vcpu_stats(e->v[1].vcpu, &stats);
     (void)avicemu_vcpu_view(e->v[1].vcpu, &view);
     return e->r[2] != 1 || e->r[1] != e->r[4] + stats.nmi_cleared + view.nr_nmi;
+}
+
+/* ---- a post that races with INIT ---------------------------------------- */
+
+#define POSTED(e) (&(e)->v[2].kicked) /* nobody's word: the post returned */
+
+static int
+ap_restarts(struct edge *e)
+{
+    init_then_sipi(e);
+    return e->r[0] != AVICEMU_POST_NEW;
+}
+
+static void
+post_ap_edge(void *opaque)
+{
+    struct edge *e = opaque;
+
+    e->r[0] = avicemu_post(e->v[1].vcpu, VECTOR, AVICEMU_TRIGGER_EDGE);
+    avicemu_step_store(POSTED(e), 4, 1);
+}
+
+static void
+post_ap_level(void *opaque)
+{
+    struct edge *e = opaque;
+
+    e->r[0] = avicemu_post(e->v[1].vcpu, VECTOR, AVICEMU_TRIGGER_LEVEL);
+    avicemu_step_store(POSTED(e), 4, 1);
+}
+
+/* INIT, SIPI, a look at the APIC that INIT disabled, and the enable. */
+static void
+ap_restart(void *opaque)
+{
+    struct edge *e = opaque;
+    uint8_t vector;
+
+    (void)ap_take(e);
+    (void)ap_take(e);
+    e->r[1] += edge_read(e, 1, 0x200 + (VECTOR >> 5) * 16u) != 0;
+    e->r[1] += edge_enter(e, 1, &vector) != 0;
+    e->r[1] += avicemu_vcpu_ack(e->v[1].vcpu, AVICEMU_DO_INJECT, VECTOR) == 0;
+    edge_exit(e, 1);
+    e->r[6] = avicemu_step_load(POSTED(e), 4);
+    edge_write(e, 1, 0xf0, 0x1ff);
+}
+
+/* Disabled it showed nothing. Now the post is pending, or lost to INIT and
+ * counted; and lost, or dropped, if it had returned before the enable. */
+static int
+post_accounted(struct edge *e)
+{
+    struct avicemu_vcpu_stats stats = { .size = sizeof(stats) };
+    uint64_t pending = edge_bit(e, 1, 0x200, VECTOR) ? 1 : 0;
+    int level = edge_bit(e, 1, 0x180, VECTOR);
+
+    (void)avicemu_vcpu_stats(e->v[1].vcpu, &stats);
+    if (pending != 0 && level != (e->row->fns[0] == post_ap_level)) {
+        return 1; /* its EOI would or would not be broadcast */
+    }
+    return e->r[2] != 1 || e->r[3] != 1 || e->r[1] != 0 ||
+           (e->r[6] != 0 && pending != 0) ||
+           stats.cleared + pending != (e->r[0] == AVICEMU_POST_NEW ? 1 : 0);
+}
+
+static void
+post_ap_too(void *opaque)
+{
+    struct edge *e = opaque;
+
+    e->r[7] = avicemu_post(e->v[1].vcpu, VECTOR, AVICEMU_TRIGGER_EDGE) ==
+              AVICEMU_POST_NEW;
+}
+
+static void
+ap_restart_shortly(void *opaque)
+{
+    struct edge *e = opaque;
+
+    (void)ap_take(e);
+    edge_write(e, 1, 0xf0, 0x1ff);
+}
+
+/* One or two posts: each NEW is pending or counted. */
+static int
+posts_accounted(struct edge *e)
+{
+    struct avicemu_vcpu_stats stats = { .size = sizeof(stats) };
+    uint64_t went = edge_bit(e, 1, 0x200, VECTOR) ? 1 : 0;
+    uint64_t fresh = e->r[7];
+
+    fresh += e->r[0] == AVICEMU_POST_NEW;
+    (void)avicemu_vcpu_stats(e->v[1].vcpu, &stats);
+    went += stats.cleared;
+    return e->r[1] != 0 || went != fresh;
+}
+
+/* Saved and loaded while INIT has it disabled: nor does a snapshot show it. */
+static void
+ap_moves(void *opaque)
+{
+    struct edge *e = opaque;
+    struct avicemu_vcpu_stats stats = { .size = sizeof(stats) };
+    unsigned char saved[4096];
+    size_t len = 0;
+
+    (void)ap_take(e);
+    e->r[1] +=
+        avicemu_vcpu_snapshot(e->v[1].vcpu, saved, sizeof(saved), &len) != 0;
+    e->r[1] += avicemu_vcpu_restore(e->v[1].vcpu, saved, len) != 0;
+    (void)avicemu_vcpu_stats(e->v[1].vcpu, &stats);
+    e->r[1] += stats.local_new;
 }
 
 /* ---- timer -------------------------------------------------------------- */
@@ -334,6 +449,47 @@ eoi(void *opaque)
     edge_write(e, 0, 0xb0, 0);
 }
 
+/* To another vector, while the driver may deliver the old one. */
+static void
+revector(void *opaque)
+{
+    struct edge *e = opaque;
+
+    edge_write(e, 0, LVT_LINT0, LEVEL | OTHER);
+}
+
+static void
+post_edge(void *opaque)
+{
+    struct edge *e = opaque;
+
+    (void)avicemu_post(e->v[0].vcpu, VECTOR, AVICEMU_TRIGGER_EDGE);
+}
+
+/* Take and retire all; is the pin free for its next level then? */
+static int
+pin_is_free(struct edge *e)
+{
+    uint8_t vector;
+
+    lower_pin(e);
+    for (int i = 0; i < 4; i++) {
+        (void)edge_take(e, 0, &vector);
+        edge_write(e, 0, 0xb0, 0);
+    }
+    return edge_bit(e, 0, 0x200, VECTOR) || edge_bit(e, 0, 0x200, OTHER) ||
+           (edge_read(e, 0, LVT_LINT0) & RIR) != 0;
+}
+
+/* The line is high: the new vector waits, with remote IRR; and nothing of it
+ * is left when the line is low and all is retired. */
+static int
+revectored(struct edge *e)
+{
+    return !edge_bit(e, 0, 0x200, OTHER) ||
+           (edge_read(e, 0, LVT_LINT0) & RIR) == 0 || pin_is_free(e);
+}
+
 /* The line is high and open: its vector waits or is served, with remote IRR. */
 static int
 level_served(struct edge *e)
@@ -414,6 +570,18 @@ static const struct edge_row rows[] = {
       level_ends,
       2,
       { lower_pin, eoi } },
+    { "rir: an edge of its vector against its EOI",
+      1,
+      lint_in_service,
+      pin_is_free,
+      2,
+      { post_edge, eoi } },
+    { "rir: a level against a new vector",
+      1,
+      lint_open,
+      revectored,
+      2,
+      { raise_pin, revector } },
     { "event: INIT against a halted AP",
       2,
       ap_halted,
@@ -438,6 +606,30 @@ static const struct edge_row rows[] = {
       nmis_accounted,
       2,
       { nmi_init_nmi, ap_looks_once } },
+    { "init: an edge against INIT and the enable",
+      2,
+      ap_restarts,
+      post_accounted,
+      2,
+      { post_ap_edge, ap_restart } },
+    { "init: a level against INIT and the enable",
+      2,
+      ap_restarts,
+      post_accounted,
+      2,
+      { post_ap_level, ap_restart } },
+    { "init: an edge against INIT and a snapshot",
+      2,
+      ap_restarts,
+      posts_accounted,
+      2,
+      { post_ap_edge, ap_moves } },
+    { "init: two posts against INIT and the enable",
+      2,
+      ap_restarts,
+      posts_accounted,
+      3,
+      { post_ap_edge, ap_restart_shortly, post_ap_too } },
 };
 
 int
