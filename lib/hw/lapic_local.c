@@ -267,6 +267,23 @@ lint_level(struct ae_lapic *l, unsigned pin, uint32_t lvt, uint32_t *events)
     return result;
 }
 
+/*
+ * An acceptance that was refused, and then took remote IRR back: was the APIC
+ * enabled in between? Then its owner's recheck may have met that remote IRR,
+ * and nobody serves the level.
+ */
+static bool
+lint_again(const struct ae_lapic *l, uint32_t lvt)
+{
+    const uint64_t need = AE_IDENT_EN | AE_IDENT_SOFT;
+
+    /* ORD rir.A: remote IRR cleared, then the identity. Partner: rir.B, the
+     * owner's enable and the LVT write after it. If weaker: it meets remote
+     * IRR, we meet a disabled APIC. Test: race_lint. */
+    return AE_GET(lvt, LVT_VECTOR) >= AE_FIRST_LEGAL_VECTOR &&
+           (ae_load_seqcst_u64(&l->ident) & need) == need;
+}
+
 static enum avicemu_post
 lint_evaluate(struct ae_lapic *l, unsigned pin, bool rising, uint32_t *events)
 {
@@ -300,7 +317,11 @@ lint_evaluate(struct ae_lapic *l, unsigned pin, bool rising, uint32_t *events)
          */
     } while (!ae_cas_seqcst_u32(word, &lvt, lvt | AE_MASK(LVT_RIR)));
     AE_STEP(rir_a);
-    return lint_level(l, pin, lvt, events);
+    enum avicemu_post result = lint_level(l, pin, lvt, events);
+
+    return result == AVICEMU_POST_DROPPED && lint_again(l, lvt)
+               ? lint_evaluate(l, pin, false, events)
+               : result;
 }
 
 enum avicemu_post
