@@ -69,4 +69,12 @@ ae_single_bit32(uint32_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
+/* A word of a structure that is little-endian by definition, from or to ours. */
+static inline uint64_t
+ae_little64(uint64_t word)
+{
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word
+                                                     : __builtin_bswap64(word);
+}
+
 #endif

@@ -143,12 +143,52 @@ F(DFR,       MODEL,         31, 28) \
 F(EACR,      IERN,           0,  0) \
 F(EACR,      SN,             1,  1) \
 F(EACR,      XAIDN,          2,  2)
+
+/*
+ * The words of AVIC: table entries [APM2 15.29.5 Tables 15-23, 15-24], VMCB
+ * fields [APM2 App. B], exit information [APM2 15.29.9.1 Tables 15-25 to
+ * 15-27, 15.29.9.2 Tables 15-28, 15-29]. MAX_INDEX stands in the low bits of
+ * the VMCB's pointer to the physical table.
+ */
+#define AVIC_FIELDS(F) \
+F(PHYSICAL,            V,            63, 63) \
+F(PHYSICAL,            RUNNING,      62, 62) \
+F(PHYSICAL,            PAGE,         51, 12) \
+F(PHYSICAL,            HOST_ID,      11,  0) \
+F(LOGICAL,             V,            31, 31) \
+F(LOGICAL,             ID,            7,  0) \
+F(VMCB_INTERCEPT_CR,   WRITE_CR8,    24, 24) \
+F(VMCB_INTERCEPT_MISC, MSR,          28, 28) \
+F(VMCB_INT_CTL,        V_TPR,         3,  0) \
+F(VMCB_INT_CTL,        VGIF,          9,  9) \
+F(VMCB_INT_CTL,        V_INTR_MASK,  24, 24) \
+F(VMCB_INT_CTL,        VGIF_ENABLE,  25, 25) \
+F(VMCB_INT_CTL,        X2AVIC,       30, 30) \
+F(VMCB_INT_CTL,        AVIC,         31, 31) \
+F(VMCB_INT_STATE,      SHADOW,        0,  0) \
+F(VMCB_NESTED_CTL,     NP,            0,  0) \
+F(VMCB_EVENTINJ,       V,            31, 31) \
+F(VMCB_PHYSICAL_TABLE, MAX_INDEX,    11,  0) \
+F(VMCB_RFLAGS,         IF,            9,  9) \
+F(MAX_INDEX,           PAGE,         11,  9) \
+F(NPF_INFO1,           PRESENT,       0,  0) \
+F(NPF_INFO1,           WRITE,         1,  1) \
+F(NPF_INFO1,           USER,          2,  2) \
+F(NPF_INFO1,           FINAL,        32, 32) \
+F(IPI_INFO2,           INDEX,        11,  0) \
+F(IPI_INFO2,           FAILURE,      63, 32) \
+F(NOACCEL_INFO1,       OFFSET,       11,  4) \
+F(NOACCEL_INFO1,       WRITE,        32, 32) \
+F(NOACCEL_INFO2,       VECTOR,        7,  0)
 /* clang-format on */
 
 #define AE_FIELD_ENUM(reg, field, high, low) \
     reg##_##field##_HIGH = (high), reg##_##field##_LOW = (low),
 enum ae_lapic_field {
     LAPIC_FIELDS(AE_FIELD_ENUM) AE_LAPIC_FIELD_END
+};
+enum ae_avic_field {
+    AVIC_FIELDS(AE_FIELD_ENUM) AE_AVIC_FIELD_END
 };
 #undef AE_FIELD_ENUM
 
@@ -158,6 +198,9 @@ enum ae_lapic_field {
 #define AE_MASK(field)                                                \
     ((uint32_t)(ae_field_get(~(uint64_t)0, field##_HIGH, field##_LOW) \
                 << field##_LOW))
+/* The same for a 64-bit word; a constant expression. */
+#define AE_MASK64(field) \
+    (~(uint64_t)0 >> (63 - field##_HIGH) & ~(uint64_t)0 << field##_LOW)
 
 #define AE_REG_ENUM(name, off, n, ...) LAPIC_##name = (off),
 enum ae_lapic_offset {
