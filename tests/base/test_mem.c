@@ -209,10 +209,41 @@ test_no_memory(void **state)
     fail_at = 1;
     assert_int_equal(ae_mem_add(&map, 0, PAGE, hva(1)), -ENOMEM);
     assert_int_equal(ae_mem_add(&map, 0, PAGE, hva(1)), 0);
-    fail_at = 1;
-    assert_int_equal(ae_mem_remove(&map, 0), -ENOMEM);
-    assert_ptr_equal(find(0, PAGE), hva(1));
     assert_int_equal(allocations, 1);
+}
+
+/* What was added can be removed without memory, in any order. */
+static void
+test_remove_needs_none(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < 9; i++) {
+        assert_int_equal(ae_mem_add(&map, i * PAGE, PAGE, hva(1 + i)), 0);
+    }
+    fail_at = 1;
+    for (uint64_t i = 0; i < 9; i++) {
+        uint64_t page = i * 5 % 9;
+
+        assert_int_equal(ae_mem_remove(&map, page * PAGE), 0);
+        assert_ptr_equal(find(page * PAGE, PAGE), NULL);
+    }
+    assert_true(ae_mem_empty(&map));
+    assert_int_equal(fail_at, 1);
+    assert_int_equal(ae_mem_add(&map, 0, PAGE, hva(1)), 0);
+    fail_at = 0;
+}
+
+/* The library's own regions and the VMM's are each their owner's to remove. */
+static void
+test_owners(void **state)
+{
+    (void)state;
+    assert_int_equal(ae_mem_add_own(&map, 0, PAGE, hva(1)), 0);
+    assert_int_equal(ae_mem_add(&map, PAGE, PAGE, hva(2)), 0);
+    assert_int_equal(ae_mem_remove(&map, 0), -ENOENT);
+    assert_int_equal(ae_mem_remove_own(&map, PAGE), -ENOENT);
+    assert_int_equal(ae_mem_remove_own(&map, 0), 0);
+    assert_int_equal(ae_mem_remove(&map, PAGE), 0);
 }
 
 int
@@ -224,6 +255,9 @@ main(void)
         cmocka_unit_test_setup_teardown(test_borders, setup, teardown),
         cmocka_unit_test_setup_teardown(test_model, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_remove_needs_none, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_owners, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
