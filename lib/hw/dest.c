@@ -26,15 +26,15 @@ match_xapic_logical(uint64_t ident, uint32_t dest)
 {
     uint32_t ldr = (uint32_t)(ident >> 16) & 0xffu;
 
+    /* Whatever the DFR: hardware looks at the destination first. */
+    if (dest == AE_XAPIC_BROADCAST) {
+        return true;
+    }
     if ((ident & AE_IDENT_FLAT) != 0) {
-        return dest == AE_XAPIC_BROADCAST || (dest & ldr) != 0;
+        return (dest & ldr) != 0;
     }
-    if ((ident & AE_IDENT_CLUSTER) != 0) {
-        return dest == AE_XAPIC_BROADCAST ||
-               (dest <= 0xffu && dest >> 4 == ldr >> 4 && dest >> 4 != 15 &&
-                (dest & ldr & 0xfu) != 0);
-    }
-    return false;
+    return (ident & AE_IDENT_CLUSTER) != 0 && dest <= 0xffu &&
+           dest >> 4 == ldr >> 4 && dest >> 4 != 15 && (dest & ldr & 0xfu) != 0;
 }
 
 static bool

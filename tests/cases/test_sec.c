@@ -100,11 +100,11 @@ sec_02(void **state)
 static int
 xapic_matches(uint32_t dfr, uint32_t ldr, uint32_t dest)
 {
+    if (dest == 0xff) {
+        return 1; /* a broadcast in every model */
+    }
     if (dfr != 0xf && dfr != 0) {
         return 0; /* undefined models match nobody */
-    }
-    if (dest == 0xff) {
-        return 1;
     }
     if (dfr == 0xf) {
         return (ldr & dest) != 0;

@@ -163,14 +163,13 @@ match_logical(const struct model_vcpu *v, uint32_t dest)
         return dest >> 16 == ldr >> 16 && (dest & ldr & 0xffff) != 0;
     }
     ldr >>= 24;
+    if (dest == 0xff) {
+        return true;
+    }
     if (model == 0xf) {
-        return dest == 0xff || (dest & ldr) != 0;
+        return (dest & ldr) != 0;
     }
-    if (model == 0) {
-        return dest == 0xff ||
-               (dest >> 4 == ldr >> 4 && (dest & ldr & 15) != 0);
-    }
-    return false;
+    return model == 0 && dest >> 4 == ldr >> 4 && (dest & ldr & 15) != 0;
 }
 
 static bool
