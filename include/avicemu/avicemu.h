@@ -4,6 +4,7 @@
 
 /* Everything a VMM needs. The hardware alone is under <avicemu/hw/>. */
 
+#include <avicemu/avic.h>
 #include <avicemu/common.h>
 #include <avicemu/lapic.h>
 #include <avicemu/log.h>

@@ -47,6 +47,7 @@ enum avicemu_access {
     AVICEMU_ACCESS_DONE,      /* carried out, or dropped as the manual says */
     AVICEMU_ACCESS_GP,        /* inject #GP(0); nothing changed */
     AVICEMU_ACCESS_UNCLAIMED, /* not ours: ask your other devices */
+    AVICEMU_ACCESS_EXIT, /* in the guest, with AVIC: see <avicemu/avic.h> */
 };
 
 #ifdef __cplusplus

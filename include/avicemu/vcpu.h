@@ -392,6 +392,16 @@ struct avicemu_vcpu_stats {
     uint64_t mmio_odd;    /* dropped writes of a wrong size or alignment */
     uint64_t esr;         /* error bits newly accumulated */
     uint64_t blocks;      /* block_begin that said YES */
+    /* Paths of the guest's APIC accesses and IPIs, with AVIC. */
+    uint64_t avic_accelerated; /* completed without an exit */
+    uint64_t avic_trapped;     /* exit 402h after the write */
+    uint64_t avic_faulted;     /* exit 402h before the access */
+    uint64_t avic_intercepted; /* MSR intercepts, nested page faults */
+    uint64_t avic_incomplete;  /* exit 401h */
+    uint64_t avic_flips;       /* AVIC went on or off */
+    uint64_t doorbells;        /* rung by this vCPU's IPIs */
+    uint64_t ipi_software;     /* IPIs that the hypervisor sent for it */
+    uint64_t ipi_wakes;        /* targets woken after an exit 401h id 1 */
 };
 
 /** Copy the counters; size set by the caller. Owner. @return 0, -EINVAL */

@@ -30,12 +30,24 @@ struct avicemu_allocator {
     void *opaque;
 };
 
+/** How a doorbell reaches the thread that runs the guest. */
+enum avicemu_doorbell_mode {
+    AVICEMU_DOORBELL_KICK, /* by ops->kick: the guest runs inside a call */
+    AVICEMU_DOORBELL_WORD, /* a word of the pCPU: the runner of the guest calls
+                              avicemu_vcpu_recheck() between its steps */
+};
+
 struct avicemu_host_config {
     size_t size;
     struct avicemu_allocator allocator; /* zero: aligned_alloc and free */
     avicemu_log_fn log;                 /* NULL: silent */
     enum avicemu_log_level log_level;
     void *opaque; /* first argument of log */
+    /* AVIC, see <avicemu/avic.h>. */
+    uint32_t avic;       /* AVICEMU_HOST_*: what the silicon has */
+    uint32_t maxphyaddr; /* 32..52 bits of a system physical address; 0: 48 */
+    enum avicemu_doorbell_mode doorbells;
+    uint32_t nr_pcpus; /* WORD: host APIC ids 0 .. nr-1 have one; to 4096 */
 };
 
 /**
@@ -76,9 +88,9 @@ avicemu_host_map(struct avicemu_host *host, uint64_t base, uint64_t bytes,
 
 /**
  * Remove the region that begins at base. When it returns no walk can reach
- * the memory behind it.
+ * the memory behind it. Regions of the library itself are not the caller's.
  *
- * @return 0, -ENOENT, -ENOMEM
+ * @return 0, -ENOENT
  */
 AVICEMU_API int
 avicemu_host_unmap(struct avicemu_host *host, uint64_t base);
@@ -154,6 +166,11 @@ struct avicemu_ops {
  * 8 bytes per possible vCPU more, for each vCPU. A vCPU's place in max_vcpus is
  * free when its destroy has returned. */
 #define AVICEMU_VM_BOOKS (1u << 0)
+/* AVIC for this VM, if the host has it. */
+#define AVICEMU_VM_AVIC (1u << 1)
+/* IPI virtualisation off: IsRunning is never set in the table, so every IPI but
+ * a self-IPI exits. The answer to erratum 1235. */
+#define AVICEMU_VM_NO_IPIV (1u << 2)
 
 struct avicemu_vm_config {
     size_t size;
@@ -165,6 +182,9 @@ struct avicemu_vm_config {
     struct avicemu_ops ops;
     void *opaque; /* first argument of now and log */
     enum avicemu_log_level log_level;
+    /* AVIC: the highest APIC id of a vCPU to come; a broadcast walks the table
+     * up to here. Ids above inhibit AVIC. 0: as high as the mode allows. */
+    uint32_t max_apic_id;
 };
 
 /**

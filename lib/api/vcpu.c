@@ -6,6 +6,7 @@
 #include "hv/vcpu.h"
 
 #include "api/check.h"
+#include "hv/exits.h"
 
 /* ---- life --------------------------------------------------------------- */
 
@@ -163,7 +164,7 @@ avicemu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, unsigned len,
 {
     AE_CHECK(vcpu != NULL && data != NULL, AVICEMU_ACCESS_UNCLAIMED);
     ae_own(vcpu);
-    enum avicemu_access access = ae_vcpu_mmio_read(vcpu, gpa, len, data);
+    enum avicemu_access access = ae_exits_mmio_read(vcpu, gpa, len, data);
 
     ae_disown(vcpu);
     return access;
@@ -175,7 +176,7 @@ avicemu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, unsigned len,
 {
     AE_CHECK(vcpu != NULL && data != NULL, AVICEMU_ACCESS_UNCLAIMED);
     ae_own(vcpu);
-    enum avicemu_access access = ae_vcpu_mmio_write(vcpu, gpa, len, data);
+    enum avicemu_access access = ae_exits_mmio_write(vcpu, gpa, len, data);
 
     ae_disown(vcpu);
     return access;
@@ -186,7 +187,7 @@ avicemu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
 {
     AE_CHECK(vcpu != NULL && ret != NULL, AVICEMU_ACCESS_UNCLAIMED);
     ae_own(vcpu);
-    enum avicemu_access access = ae_vcpu_msr_read(vcpu, msr, ret);
+    enum avicemu_access access = ae_exits_msr_read(vcpu, msr, ret);
 
     ae_disown(vcpu);
     return access;
@@ -197,7 +198,7 @@ avicemu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
 {
     AE_CHECK(vcpu != NULL, AVICEMU_ACCESS_UNCLAIMED);
     ae_own(vcpu);
-    enum avicemu_access access = ae_vcpu_msr_write(vcpu, msr, value);
+    enum avicemu_access access = ae_exits_msr_write(vcpu, msr, value);
 
     ae_disown(vcpu);
     return access;
@@ -211,8 +212,7 @@ avicemu_cr8_write(struct avicemu_vcpu *vcpu, uint64_t value)
         vcpu->stats.gp++;
         return AVICEMU_ACCESS_GP;
     }
-    ae_lapic_set_tpr(&vcpu->lapic, (uint32_t)value << 4);
-    return AVICEMU_ACCESS_DONE;
+    return ae_exits_cr8_write(vcpu, value);
 }
 
 uint32_t

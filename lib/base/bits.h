@@ -69,7 +69,7 @@ ae_single_bit32(uint32_t value)
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* A word of a structure that is little-endian by definition, from or to ours. */
+/* A word of a little-endian structure, to ours or back. */
 static inline uint64_t
 ae_little64(uint64_t word)
 {

@@ -39,6 +39,7 @@
 #include <errno.h>
 
 #include "base/rcu.h"
+#include "hv/tables.h"
 
 #define AE_MAP_HAS_XAPIC  1u  /* an enabled vCPU in xAPIC mode */
 #define AE_MAP_HAS_X2APIC 2u  /* ... in x2APIC mode */
@@ -139,6 +140,12 @@ ae_apicmap_fini(struct ae_apicmap *map, const struct avicemu_allocator *a)
 
 struct hints {
     uint32_t flags;
+    uint32_t inhibits; /* bits of AE_INHIBIT_MAP */
+    /* Of those that are software-enabled and have a logical id. */
+    uint32_t models;    /* 1 flat, 2 cluster, 4 x2APIC */
+    uint32_t seen_flat; /* bits of logical ids */
+    uint64_t seen_cluster;
+    bool high_x2; /* an x2APIC id that xAPIC broadcasts do not reach */
     uint32_t phys[256];
     uint32_t flat[8];
     uint32_t cluster[AE_MAP_CLUSTERS * 4];
@@ -148,6 +155,49 @@ static void
 hint_add(uint32_t *slot, uint32_t idx)
 {
     *slot = *slot == AE_MAP_NONE ? idx + 1 : AE_MAP_MANY;
+}
+
+/* A logical id must be one bit, and nobody else's. */
+static void
+hint_logical(struct hints *h, bool flat, uint32_t ldr)
+{
+    uint32_t bits = flat ? ldr : ldr & 0xfu;
+    uint64_t at = (uint64_t)bits << (ldr >> 4) * 4;
+
+    if (bits == 0) {
+        return;
+    }
+    h->models |= flat ? 1u : 2u;
+    if (!ae_single_bit32(bits) ||
+        (flat ? h->seen_flat & bits : h->seen_cluster & at) != 0) {
+        h->inhibits |= 1u << AVICEMU_INHIBIT_LOGICAL_ID_ALIASED;
+    }
+    h->seen_flat |= flat ? bits : 0;
+    h->seen_cluster |= flat ? 0 : at;
+}
+
+/* What AVIC cannot represent [KVM 9.7 rules 2, 3]. */
+static void
+hint_inhibits(struct hints *h, uint64_t ident, uint32_t initial_id)
+{
+    uint32_t ldr = (uint32_t)(ident >> 16) & 0xffu;
+    uint32_t id8 = (uint32_t)(ident >> 8) & 0xffu;
+
+    if ((ident & AE_IDENT_EXTD) != 0) {
+        h->models |= (ident & AE_IDENT_SOFT) != 0 ? 4u : 0;
+        h->high_x2 |= initial_id >= AE_XAPIC_BROADCAST;
+        return;
+    }
+    if (id8 != (initial_id & 0xffu)) {
+        h->inhibits |= 1u << AVICEMU_INHIBIT_APIC_ID_MODIFIED;
+    }
+    if (h->phys[id8] == AE_MAP_MANY || initial_id >= AE_XAPIC_BROADCAST) {
+        /* Two have it, or an xAPIC broadcast's walk ends before its entry. */
+        h->inhibits |= 1u << AVICEMU_INHIBIT_PHYSICAL_ID_ALIASED;
+    }
+    if ((ident & AE_IDENT_SOFT) != 0) {
+        hint_logical(h, (ident & AE_IDENT_FLAT) != 0, ldr);
+    }
 }
 
 static void
@@ -206,6 +256,48 @@ hint_one(struct hints *h, const struct avicemu_vcpu *vcpu)
     } else {
         hint_xapic(h, ident, vcpu->vcpu_idx);
     }
+    hint_inhibits(h, ident, vcpu->lapic.initial_id);
+}
+
+/* Bits of the logical id that hardware would find, by the model of all. */
+static uint32_t
+logical_bits(const struct hints *h, const uint32_t **bits)
+{
+    *bits = (h->flags & AE_MAP_FLAT_OK) != 0 ? h->flat : h->cluster;
+    if ((h->flags & AE_MAP_FLAT_OK) != 0) {
+        return AE_LOGICAL_FLAT;
+    }
+    return (h->flags & AE_MAP_CLUSTER_OK) != 0 ? AE_LOGICAL_CLUSTER : 0;
+}
+
+/* The tables and the inhibit word follow the identities. true: AVIC flipped. */
+static bool
+tables_update_locked(const struct ae_apicmap *map, struct hints *h)
+{
+    uint32_t ids[AE_LOGICAL_CLUSTER];
+    const uint32_t *bits;
+    uint32_t nr;
+
+    if (map->tables == NULL) {
+        return false;
+    }
+    nr = logical_bits(h, &bits);
+    for (uint32_t i = 0; i < nr; i++) {
+        bool one = bits[i] != AE_MAP_NONE && bits[i] != AE_MAP_MANY;
+
+        ids[i] =
+            one ? ae_apicmap_at(map, bits[i] - 1)->lapic.initial_id + 1 : 0;
+    }
+    /* Hardware reads the table by its sender's DFR, so all must have one, also
+     * those that nobody sends to. */
+    if ((!ae_single_bit32(h->models) && h->models != 0) || nr == 0) {
+        h->inhibits |= 1u << AVICEMU_INHIBIT_LOGICAL_ID_ALIASED;
+    }
+    if (h->high_x2 && (h->flags & AE_MAP_HAS_XAPIC) != 0) {
+        h->inhibits |= 1u << AVICEMU_INHIBIT_PHYSICAL_ID_ALIASED;
+    }
+    ae_tables_logical(map->tables, ids, nr);
+    return ae_tables_inhibit(map->tables, AE_INHIBIT_MAP, h->inhibits);
 }
 
 static void
@@ -222,7 +314,7 @@ hints_store(_Atomic uint32_t *to, const uint32_t *from, unsigned n)
     }
 }
 
-static void
+static bool
 hints_update_locked(struct ae_apicmap *map)
 {
     struct hints h = { .flags = AE_MAP_FLAT_OK | AE_MAP_CLUSTER_OK };
@@ -250,14 +342,17 @@ hints_update_locked(struct ae_apicmap *map)
     AE_STEP(ident_a2);
     /* ORD map.A: as above. */
     (void)ae_fetch_add_seqcst_u32(&map->version, 1);
+    return tables_update_locked(map, &h);
 }
 
-void
+bool
 ae_apicmap_update(struct ae_apicmap *map)
 {
     ae_lock(&map->lock);
-    hints_update_locked(map);
+    bool flipped = hints_update_locked(map);
+
     ae_unlock(&map->lock);
+    return flipped;
 }
 
 /* ---- membership --------------------------------------------------------- */
@@ -274,7 +369,7 @@ free_index_locked(const struct ae_apicmap *map)
 }
 
 static int
-add_locked(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
+add_locked(struct ae_apicmap *map, struct avicemu_vcpu *vcpu, bool *flipped)
 {
     uint32_t id = vcpu->lapic.initial_id;
     uint32_t nr = ae_apicmap_nr_slots(map);
@@ -304,15 +399,15 @@ add_locked(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     AE_STEP(vcpu_a);
     /* ORD none: a count for the owner of the VM. */
     (void)ae_fetch_add_relaxed_u32(&map->nr_vcpus, 1);
-    hints_update_locked(map);
+    *flipped = hints_update_locked(map);
     return 0;
 }
 
 int
-ae_apicmap_add(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
+ae_apicmap_add(struct ae_apicmap *map, struct avicemu_vcpu *vcpu, bool *flipped)
 {
     ae_lock(&map->lock);
-    int r = add_locked(map, vcpu);
+    int r = add_locked(map, vcpu, flipped);
 
     ae_unlock(&map->lock);
     return r;
@@ -336,7 +431,7 @@ tombstones_clear_locked(struct ae_apicmap *map, uint32_t slot)
     }
 }
 
-void
+bool
 ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
 {
     ae_lock(&map->lock);
@@ -353,9 +448,11 @@ ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu)
     }
     /* ORD none: a count for the owner of the VM. */
     (void)ae_fetch_add_relaxed_u32(&map->nr_vcpus, UINT32_MAX);
-    hints_update_locked(map);
+    bool flipped = hints_update_locked(map);
+
     ae_unlock(&map->lock);
     ae_rcu_synchronize();
+    return flipped;
 }
 
 void

@@ -17,17 +17,21 @@ ae_apicmap_init(struct ae_apicmap *map, const struct avicemu_allocator *a,
 void
 ae_apicmap_fini(struct ae_apicmap *map, const struct avicemu_allocator *a);
 
-/* Give the vCPU an index and make it visible. 0, -EEXIST, -EBUSY (full). */
+/* Give the vCPU an index and make it visible. 0, -EEXIST, -EBUSY (full).
+ * *flipped := true if its identity turned AVIC on or off: then all vCPUs must
+ * be told (ae_active_request). */
 int
-ae_apicmap_add(struct ae_apicmap *map, struct avicemu_vcpu *vcpu);
+ae_apicmap_add(struct ae_apicmap *map, struct avicemu_vcpu *vcpu,
+               bool *flipped);
 /* Take it away and wait until no sender can see it. Where books are kept it
- * holds its index until that is freed, under the lock. */
-void
+ * holds its index until that is freed, under the lock. true: AVIC flipped. */
+bool
 ae_apicmap_remove(struct ae_apicmap *map, struct avicemu_vcpu *vcpu);
 void
 ae_apicmap_index_free_locked(struct ae_apicmap *map, uint32_t idx);
-/* An identity changed: recompute the hints. Takes the lock. */
-void
+/* An identity changed: recompute the hints. Takes the lock. true: AVIC
+ * flipped. */
+bool
 ae_apicmap_update(struct ae_apicmap *map);
 
 /*

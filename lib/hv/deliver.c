@@ -67,23 +67,35 @@ ae_call(struct avicemu_vcpu *vcpu, enum ae_call call)
         ae_callback_enter();
         ops->wake(vcpu->opaque, vcpu);
         ae_callback_leave();
+    } else if (call == AE_CALL_RING) {
+        /* ORD none: a core that it has left is rung in vain, and it scans IRR
+         * when it enters elsewhere. */
+        ae_avic_ring(vcpu->avic.core.hw, ae_load_relaxed_u32(&vcpu->avic.bell));
     }
 }
 
 /*
- * Something of this level has just become pending: is a call due in this
- * state of the vCPU?
+ * Something of this level has just become pending: which call is due in this
+ * state of the vCPU? A doorbell word is rung however often; kick and wake are
+ * claimed by the first.
  */
-static bool
+static enum ae_call
 call_due(uint32_t state, unsigned level)
 {
     enum ae_where where = ae_where_of(state);
 
-    if (where == AE_OUTSIDE || (state & AE_STATE_KICKED) != 0) {
-        return false;
+    if (where == AE_IN_GUEST && (state & AE_STATE_BELL) != 0 &&
+        level > AE_LEVEL_REQUEST && level < AE_LEVEL_EXTINT) {
+        return AE_CALL_RING;
     }
-    return where == AE_IN_GUEST ||
-           level > (state >> AE_STATE_LEVEL_SHIFT & 0xffu);
+    if (where == AE_OUTSIDE || (state & AE_STATE_KICKED) != 0) {
+        return AE_CALL_NONE;
+    }
+    if (where == AE_IN_GUEST) {
+        return AE_CALL_KICK;
+    }
+    return level > (state >> AE_STATE_LEVEL_SHIFT & 0xffu) ? AE_CALL_WAKE
+                                                           : AE_CALL_NONE;
 }
 
 /* The state after something became pending. */
@@ -108,14 +120,14 @@ static enum ae_call
 call_claim(struct avicemu_vcpu *vcpu, unsigned level)
 {
     uint32_t state = state_read(vcpu);
+    enum ae_call call;
 
-    while (call_due(state, level)) {
-        enum ae_where where = ae_where_of(state);
-
+    while ((call = call_due(state, level)) != AE_CALL_NONE) {
         /* ORD wake.A, kick.A: claims the call; see state_read(). */
-        if (ae_cas_seqcst_u32(&vcpu->state, &state, state | AE_STATE_KICKED)) {
+        if (call == AE_CALL_RING ||
+            ae_cas_seqcst_u32(&vcpu->state, &state, state | AE_STATE_KICKED)) {
             AE_STEP(claimed);
-            return where == AE_BLOCKED ? AE_CALL_WAKE : AE_CALL_KICK;
+            return call;
         }
     }
     return AE_CALL_NONE;
@@ -131,6 +143,12 @@ owner_put(struct avicemu_vcpu *vcpu, uint32_t event)
      * the owner takes the event and does not see why. Test: race_expire. */
     (void)ae_fetch_or_seqcst_u32(&vcpu->events, event);
     AE_STEP(expire_a);
+}
+
+void
+ae_deliver_request(struct avicemu_vcpu *vcpu)
+{
+    owner_put(vcpu, AE_EV_UPDATE);
 }
 
 enum ae_call
@@ -333,22 +351,97 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
     return result;
 }
 
-/* ---- messages ----------------------------------------------------------- */
+/* ---- calls to several ---------------------------------------------------- */
 
-#define BATCH 32u
+/*
+ * A call may be due: pin the vCPU for it. It is claimed later, directly before
+ * it is made, so that a slow callback to one vCPU of a multicast withholds no
+ * other poster's call from the next. A doorbell word is rung at once.
+ */
+static void
+calls_add(struct ae_calls *calls, struct avicemu_vcpu *vcpu, unsigned level)
+{
+    enum ae_call call =
+        level != 0 ? call_due(state_read(vcpu), level) : AE_CALL_NONE;
+
+    if (call == AE_CALL_NONE) {
+        return;
+    }
+    calls->nr_due++;
+    if (call == AE_CALL_RING) {
+        ae_call(vcpu, call);
+        return;
+    }
+    /* ORD pin.A: the pin, then the section's end. Partner: pin.B in
+     * ae_vcpu_destroy(). If weaker: the vCPU is freed before the call.
+     * Test: race_pin. */
+    (void)ae_fetch_add_seqcst_u32(&vcpu->pins, 1);
+    AE_STEP(pin_a);
+    calls->at[calls->nr].vcpu = vcpu;
+    calls->at[calls->nr].level = level;
+    calls->nr++;
+}
+
+static void
+calls_make(const struct ae_calls *calls)
+{
+    for (unsigned i = 0; i < calls->nr; i++) {
+        struct avicemu_vcpu *vcpu = calls->at[i].vcpu;
+
+        ae_call(vcpu, call_claim(vcpu, calls->at[i].level));
+    }
+}
+
+static void
+calls_unpin(struct ae_calls *calls)
+{
+    for (unsigned i = 0; i < calls->nr; i++) {
+        /* ORD pin.A: the call, then the unpin. Partner: pin.B. If weaker:
+         * destroy returns while the callback runs. Test: race_pin. */
+        (void)ae_fetch_add_seqcst_u32(&calls->at[i].vcpu->pins, UINT32_MAX);
+    }
+    calls->nr = 0;
+}
+
+/*
+ * The batch is full: leave the section, call, and enter again before the pins
+ * go. A pinned vCPU keeps its VM, and then the section does.
+ */
+static void
+calls_flush(struct ae_calls *calls)
+{
+    ae_rcu_leave();
+    calls_make(calls);
+    ae_rcu_enter();
+    calls_unpin(calls);
+}
+
+void
+ae_calls_add(struct ae_calls *calls, struct avicemu_vcpu *vcpu, unsigned level)
+{
+    calls_add(calls, vcpu, level);
+    if (calls->nr == AE_CALLS_BATCH) {
+        calls_flush(calls);
+    }
+}
+
+void
+ae_calls_end(struct ae_calls *calls)
+{
+    calls_make(calls);
+    calls_unpin(calls);
+}
+
+/* ---- messages ----------------------------------------------------------- */
 
 /* A message under way: the counts, and who is to be called. */
 struct delivery {
     struct avicemu_vm *vm;
     struct avicemu_vcpu *sender;
     const struct ae_message *m;
-    struct avicemu_posted *posted;
-    bool reached; /* somebody matched */
-    unsigned nr_calls;
-    struct {
-        struct avicemu_vcpu *vcpu;
-        unsigned level;
-    } calls[BATCH];
+    struct avicemu_posted *posted; /* NULL: nothing is put, only called */
+    bool reached;                  /* somebody matched */
+    struct ae_calls calls;
 };
 
 static bool
@@ -371,23 +464,23 @@ book_ipi_to(struct ae_books *books, uint32_t target)
  * target that goes nobody counts under its index any more, and its books can
  * be closed (vcpu.c).
  */
-static void
-book_ipi(const struct delivery *d, const struct avicemu_vcpu *target,
-         enum avicemu_post result)
+void
+ae_deliver_book(struct avicemu_vcpu *sender, const struct avicemu_vcpu *target,
+                uint8_t vector, enum avicemu_post result)
 {
-    struct avicemu_vcpu *s = d->sender;
+    struct ae_books *books = sender->books;
 
-    s->stats.ipi_new += result == AVICEMU_POST_NEW;
-    s->stats.ipi_merged += result == AVICEMU_POST_MERGED;
-    s->stats.ipi_dropped += result == AVICEMU_POST_DROPPED;
-    if (s->books == NULL || !is_vectored(d->m)) {
+    sender->stats.ipi_new += result == AVICEMU_POST_NEW;
+    sender->stats.ipi_merged += result == AVICEMU_POST_MERGED;
+    sender->stats.ipi_dropped += result == AVICEMU_POST_DROPPED;
+    if (books == NULL || vector < AE_FIRST_LEGAL_VECTOR) {
         return;
     }
-    s->books->ipi_new[d->m->vector] += result == AVICEMU_POST_NEW;
-    s->books->ipi_merged[d->m->vector] += result == AVICEMU_POST_MERGED;
-    s->books->ipi_dropped[d->m->vector] += result == AVICEMU_POST_DROPPED;
+    books->ipi_new[vector] += result == AVICEMU_POST_NEW;
+    books->ipi_merged[vector] += result == AVICEMU_POST_MERGED;
+    books->ipi_dropped[vector] += result == AVICEMU_POST_DROPPED;
     if (target != NULL && result == AVICEMU_POST_NEW) {
-        book_ipi_to(s->books, target->vcpu_idx);
+        book_ipi_to(books, target->vcpu_idx);
     }
 }
 
@@ -408,7 +501,8 @@ count_result(struct delivery *d, const struct avicemu_vcpu *target,
         break;
     }
     if (d->sender != NULL) {
-        book_ipi(d, target, result);
+        ae_deliver_book(d->sender, target, is_vectored(d->m) ? d->m->vector : 0,
+                        result);
     }
 }
 
@@ -427,72 +521,19 @@ put_at(const struct delivery *d, struct avicemu_vcpu *vcpu,
                     level);
 }
 
-/*
- * A call may be due: pin the vCPU for it. It is claimed later, directly before
- * it is made, so that a slow callback to one vCPU of a multicast withholds no
- * other poster's call from the next.
- */
-static void
-pin_if_due(struct delivery *d, struct avicemu_vcpu *vcpu, unsigned level)
-{
-    if (level == 0 || !call_due(state_read(vcpu), level)) {
-        return;
-    }
-    /* ORD pin.A: the pin, then the section's end. Partner: pin.B in
-     * ae_vcpu_destroy(). If weaker: the vCPU is freed before the call.
-     * Test: race_pin. */
-    (void)ae_fetch_add_seqcst_u32(&vcpu->pins, 1);
-    AE_STEP(pin_a);
-    d->calls[d->nr_calls].vcpu = vcpu;
-    d->calls[d->nr_calls].level = level;
-    d->nr_calls++;
-}
-
 static void
 deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
 {
     enum avicemu_drop why = AVICEMU_DROP_DISABLED;
-    unsigned level;
-    enum avicemu_post result = put_at(d, vcpu, &why, &level);
+    unsigned level = 2 * ae_vector_class(d->m->vector);
 
     d->reached = true;
-    count_result(d, vcpu, result, why);
-    pin_if_due(d, vcpu, level);
-}
+    if (d->posted != NULL) {
+        enum avicemu_post result = put_at(d, vcpu, &why, &level);
 
-/* Call all that are to be called. Outside the section. */
-static void
-calls_make(const struct delivery *d)
-{
-    for (unsigned i = 0; i < d->nr_calls; i++) {
-        struct avicemu_vcpu *vcpu = d->calls[i].vcpu;
-
-        ae_call(vcpu, call_claim(vcpu, d->calls[i].level));
+        count_result(d, vcpu, result, why);
     }
-}
-
-static void
-calls_unpin(struct delivery *d)
-{
-    for (unsigned i = 0; i < d->nr_calls; i++) {
-        /* ORD pin.A: the call, then the unpin. Partner: pin.B. If weaker:
-         * destroy returns while the callback runs. Test: race_pin. */
-        (void)ae_fetch_add_seqcst_u32(&d->calls[i].vcpu->pins, UINT32_MAX);
-    }
-    d->nr_calls = 0;
-}
-
-/*
- * The batch is full: leave the section, call, and enter again before the pins
- * go. A pinned vCPU keeps its VM, and then the section does.
- */
-static void
-delivery_flush(struct delivery *d)
-{
-    ae_rcu_leave();
-    calls_make(d);
-    ae_rcu_enter();
-    calls_unpin(d);
+    ae_calls_add(&d->calls, vcpu, level);
 }
 
 static bool
@@ -543,9 +584,6 @@ deliver_scan(struct delivery *d)
 
         if (vcpu != NULL && concerns(d, vcpu)) {
             deliver_to(d, vcpu);
-            if (d->nr_calls == BATCH) {
-                delivery_flush(d);
-            }
         }
     }
 }
@@ -596,7 +634,7 @@ deliver_arbitrated(struct delivery *d)
         count_result(d, winner, result, why);
     }
     if (winner != NULL) {
-        pin_if_due(d, winner, level);
+        ae_calls_add(&d->calls, winner, level);
     }
 }
 
@@ -610,6 +648,22 @@ arbitrates(const struct delivery *d)
              d->m->dest == AE_XAPIC_BROADCAST);
 }
 
+/* To all that it concerns; arbitration is over where nothing is put. */
+static void
+deliver(struct delivery *d)
+{
+    ae_rcu_enter();
+    if (d->m->shorthand == AE_DSH_SELF) {
+        deliver_to(d, d->sender);
+    } else if (d->posted != NULL && arbitrates(d)) {
+        deliver_arbitrated(d);
+    } else if (!deliver_found(d)) {
+        deliver_scan(d);
+    }
+    ae_rcu_leave();
+    ae_calls_end(&d->calls);
+}
+
 void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted)
@@ -621,19 +675,25 @@ ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
     d.m = m;
     d.posted = posted;
     d.reached = false;
-    d.nr_calls = 0;
-    ae_rcu_enter();
-    if (m->shorthand == AE_DSH_SELF) {
-        deliver_to(&d, sender);
-    } else if (arbitrates(&d)) {
-        deliver_arbitrated(&d);
-    } else if (!deliver_found(&d)) {
-        deliver_scan(&d);
-    }
-    ae_rcu_leave();
-    calls_make(&d);
-    calls_unpin(&d);
+    ae_calls_begin(&d.calls);
+    deliver(&d);
     if (!d.reached) {
         count_result(&d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_NO_TARGET);
     }
+}
+
+unsigned
+ae_deliver_again(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                 const struct ae_message *m)
+{
+    struct delivery d;
+
+    d.vm = vm;
+    d.sender = sender;
+    d.m = m;
+    d.posted = NULL;
+    d.reached = false;
+    ae_calls_begin(&d.calls);
+    deliver(&d);
+    return d.calls.nr_due;
 }

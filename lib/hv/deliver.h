@@ -14,6 +14,7 @@ enum ae_call {
     AE_CALL_NONE,
     AE_CALL_KICK,
     AE_CALL_WAKE,
+    AE_CALL_RING, /* a doorbell word: no callback */
 };
 
 /* ---- one vCPU; any thread; the caller keeps it alive and then calls ----- */
@@ -52,6 +53,39 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
 void
 ae_call(struct avicemu_vcpu *vcpu, enum ae_call call);
 
+/* Set AE_EV_UPDATE; the caller adds a call of AE_LEVEL_REQUEST. */
+void
+ae_deliver_request(struct avicemu_vcpu *vcpu);
+
+/* ---- calls to several, from a read-side section ------------------------- */
+
+#define AE_CALLS_BATCH 32u
+
+/* vCPUs that are to be called once the section is left; pinned until then. */
+struct ae_calls {
+    unsigned nr;
+    unsigned nr_due; /* calls that were due, all batches */
+    struct {
+        struct avicemu_vcpu *vcpu;
+        unsigned level;
+    } at[AE_CALLS_BATCH];
+};
+
+static inline void
+ae_calls_begin(struct ae_calls *calls)
+{
+    calls->nr = 0;
+    calls->nr_due = 0;
+}
+
+/* Something of this level became pending at the vCPU. In a section, which is
+ * left for the calls, and entered again, when the batch is full. */
+void
+ae_calls_add(struct ae_calls *calls, struct avicemu_vcpu *vcpu, unsigned level);
+/* Make the calls that are left. Outside the section. */
+void
+ae_calls_end(struct ae_calls *calls);
+
 /* ---- messages ----------------------------------------------------------- */
 
 /*
@@ -61,6 +95,18 @@ ae_call(struct avicemu_vcpu *vcpu, enum ae_call call);
 void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted);
+
+/* The vectors of a message are pending already: only call whom it concerns.
+ * How many calls were due. */
+unsigned
+ae_deliver_again(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                 const struct ae_message *m);
+
+/* The sender's books about a vector that became pending at target. In the
+ * section that found the target. */
+void
+ae_deliver_book(struct avicemu_vcpu *sender, const struct avicemu_vcpu *target,
+                uint8_t vector, enum avicemu_post result);
 
 /* Is the calling thread inside one of the VMM's callbacks? */
 bool

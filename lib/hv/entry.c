@@ -19,6 +19,7 @@
 
 #include <errno.h>
 
+#include "hv/active.h"
 #include "hv/vcpu.h"
 
 /* What the core can take now, and what waits. */
@@ -27,6 +28,7 @@ struct choice {
     uint32_t flags; /* AVICEMU_CPU_* */
     int vector;     /* highest deliverable, -1 */
     bool extint;
+    bool hardware; /* AVIC delivers vectors later on, without an exit */
 };
 
 static bool
@@ -73,7 +75,8 @@ choose_running(struct avicemu_vcpu *vcpu, const struct choice *c,
                struct avicemu_todo *todo)
 {
     uint32_t nmis = c->events & AE_EV_NMI_MASK;
-    bool irq = c->vector >= 0 || c->extint;
+    bool vector = c->vector >= 0;
+    bool extint = c->extint;
     uint32_t what = 0;
 
     if ((c->events & AE_EV_SMI) != 0 &&
@@ -86,13 +89,13 @@ choose_running(struct avicemu_vcpu *vcpu, const struct choice *c,
     } else if (c->extint && core_takes_irq(c)) {
         what = AVICEMU_DO_EXTINT;
         todo->vector = extint_vector(vcpu);
-        irq = c->vector >= 0;
+        extint = false;
     } else if (c->vector >= 0 && core_takes_irq(c)) {
         what = AVICEMU_DO_INJECT;
         todo->vector = (uint8_t)c->vector;
-        irq = false; /* the next one waits for an EOI or a lower TPR */
+        vector = false; /* the next one waits for an EOI or a lower TPR */
     }
-    what |= irq ? AVICEMU_DO_WINDOW : 0;
+    what |= extint || (vector && !c->hardware) ? AVICEMU_DO_WINDOW : 0;
     what |= nmis != 0 ? AVICEMU_DO_NMI_WINDOW : 0;
     todo->what = what;
 }
@@ -164,6 +167,51 @@ tpr_threshold(struct avicemu_vcpu *vcpu, int irr)
                : 0;
 }
 
+/* From here on posters call, or ring. The events that they and we see. */
+static uint32_t
+state_enter(struct avicemu_vcpu *vcpu)
+{
+    uint32_t events;
+
+    do {
+        ae_active_look(vcpu);
+        if (vcpu->avic.active) {
+            ae_active_vmrun(vcpu);
+            /* Hardware asks no APIC whether it is enabled: a bit that is there
+             * is pending. */
+            vcpu->lapic.irr_special &= (uint8_t)~AE_IRR_VOID;
+        }
+        /*
+         * ORD kick.B: state := in guest, then events and IRR. Partner: kick.A
+         * in hv/deliver.c. If weaker: the poster reads "outside" and does not
+         * kick, we read an empty IRR, and the guest runs on beside a pending
+         * vector. Test: race_kick.
+         */
+        ae_store_seqcst_u32(&vcpu->state, ae_active_in_guest(vcpu));
+        AE_STEP(kick_b);
+        ae_vcpu_look(vcpu);
+        /* ORD kick.B: as above. */
+        events = ae_load_seqcst_u32(&vcpu->events);
+    } while (AE_UNLIKELY((events & AE_EV_UPDATE) != 0));
+    return events;
+}
+
+static void
+todo_fill(struct avicemu_vcpu *vcpu, struct choice *c,
+          struct avicemu_todo *todo)
+{
+    int requested = ae_active_requested(vcpu);
+
+    c->hardware = ae_active_by_word(vcpu);
+    c->vector = ae_active_deliverable(vcpu, requested);
+    c->extint = extint_waits(vcpu, c->events);
+    choose(vcpu, c, todo);
+    todo->cr8 =
+        (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
+    todo->tpr_threshold = c->hardware ? 0 : tpr_threshold(vcpu, requested);
+    todo->deadline = vcpu->lapic.timer.deadline;
+}
+
 int
 ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
               struct avicemu_todo *todo)
@@ -176,38 +224,51 @@ ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
     vcpu->cpu_flags = cpu->flags;
     vcpu->lapic.imported = false;
     vcpu->lapic.waiting_deadline = 0; /* the host is done loading */
-    /*
-     * ORD kick.B: state := in guest, then events and IRR. Partner: kick.A in
-     * hv/deliver.c. If weaker: the poster reads "outside" and does not kick,
-     * we read an empty IRR, and the guest runs on beside a pending vector.
-     * Test: race_kick.
-     */
-    ae_store_seqcst_u32(&vcpu->state, AE_IN_GUEST);
-    AE_STEP(kick_b);
-    ae_vcpu_look(vcpu);
-    /* ORD kick.B: as above. */
-    c.events = ae_load_seqcst_u32(&vcpu->events);
-    int requested = ae_lapic_requested(&vcpu->lapic);
-
-    c.vector = ae_lapic_deliverable(&vcpu->lapic, requested);
-    c.extint = extint_waits(vcpu, c.events);
-    choose(vcpu, &c, todo);
+    c.events = state_enter(vcpu);
+    todo_fill(vcpu, &c, todo);
     if ((todo->what & AVICEMU_DO_SLEEP) == 0) {
         vcpu->halted = false;
     }
+    vcpu->stats.entries++;
+    return 0;
+}
+
+int
+ae_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
+                const struct avicemu_cpu *cpu, struct avicemu_todo *todo)
+{
+    const struct ae_vcpu_avic *v = &vcpu->avic;
+    struct choice c = { .flags = cpu->flags };
+
+    if (!ae_vcpu_in_guest(vcpu)) {
+        return -EBUSY;
+    }
+    if (!v->active) {
+        return -EOPNOTSUPP;
+    }
+    if (!(v->loaded && ae_avic_rung(v->core.hw, v->pcpu)) &&
+        when == AVICEMU_RECHECK_DOORBELL) {
+        return -EAGAIN;
+    }
+    vcpu->cpu_flags = cpu->flags;
+    c.vector = ae_avic_pending(vcpu->lapic.page);
+    todo->what = 0;
+    todo->vector = 0;
+    if (c.vector >= 0 && core_takes_irq(&c)) {
+        todo->what = AVICEMU_DO_INJECT;
+        todo->vector = (uint8_t)c.vector;
+    }
     todo->cr8 =
         (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
-    todo->tpr_threshold = tpr_threshold(vcpu, requested);
+    todo->tpr_threshold = 0;
     todo->deadline = vcpu->lapic.timer.deadline;
-    vcpu->stats.entries++;
     return 0;
 }
 
 int
 ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu)
 {
-    /* ORD none: the owner's own word, but for KICKED. */
-    if (ae_where_of(ae_load_relaxed_u32(&vcpu->state)) != AE_IN_GUEST) {
+    if (!ae_vcpu_in_guest(vcpu)) {
         return -EBUSY;
     }
     /* ORD none: a late poster that still reads "in guest" kicks once too often;
@@ -302,6 +363,7 @@ ack_init(struct avicemu_vcpu *vcpu)
         /* A SIPI right behind the INIT stays; the BSP has no use for it. */
         next = (old & (AE_EV_SIPI | AE_EV_SIPI_VECTOR | AE_EV_EXPIRED)) | wait;
         next = wait != 0 ? next : next & AE_EV_EXPIRED;
+        next |= ae_vcpu_update_event(vcpu);
         /* ORD kick.B: as event_take(). */
     } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
     /* This INIT is taken, and a SIPI that stays is not lost. */

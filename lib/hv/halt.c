@@ -9,7 +9,7 @@
  *   fixed, ExtINT        if IF was 1 at HLT and the priority allows it
  *
  * The run state carries the same rules as a threshold, so that a poster wakes
- * only a sleeper that will find a reason [cases WAK-06]: 2 * PPR class, or
+ * only a sleeper that will find a reason [cases WAK-06]: 2 * PPR class + 1, or
  * ExtINT's level with IF = 0, or SMI's in wait-for-SIPI.
  *
  * Edge wake: see deliver.c. Owner's calls. Progress: wait-free.
@@ -18,6 +18,8 @@
 #include "hv/halt.h"
 
 #include <errno.h>
+
+#include "hv/active.h"
 
 static unsigned
 threshold(struct avicemu_vcpu *vcpu, uint32_t events)
@@ -28,7 +30,7 @@ threshold(struct avicemu_vcpu *vcpu, uint32_t events)
     if ((vcpu->cpu_flags & AVICEMU_CPU_IF) == 0) {
         return AE_LEVEL_EXTINT;
     }
-    return 2 * ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_PPR));
+    return 2 * ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_PPR)) + 1;
 }
 
 static bool
@@ -37,7 +39,7 @@ interrupt_waits(struct avicemu_vcpu *vcpu, uint32_t events)
     if ((vcpu->cpu_flags & AVICEMU_CPU_IF) == 0) {
         return false;
     }
-    return ae_lapic_pending(&vcpu->lapic) >= 0 || vcpu->extint_latched ||
+    return ae_active_pending(vcpu) >= 0 || vcpu->extint_latched ||
            (vcpu->vm->ops.inta != NULL &&
             ((events & AE_EV_EXTINT) != 0 || ae_lapic_extint(&vcpu->lapic)));
 }
@@ -87,6 +89,9 @@ ae_halt_begin(struct avicemu_vcpu *vcpu)
     uint32_t state = AE_BLOCKED | threshold(vcpu, events)
                                       << AE_STATE_LEVEL_SHIFT;
 
+    if (vcpu->vm->tables != NULL) {
+        ae_tables_stopped(vcpu);
+    }
     /*
      * ORD wake.B: state := blocked, then events and IRR. Partner: wake.A in
      * hv/deliver.c. If weaker: the poster reads "outside" and calls nobody
@@ -114,5 +119,8 @@ ae_halt_end(struct avicemu_vcpu *vcpu)
      * which is harmless; the next enter or block has its own store and scans.
      */
     ae_store_relaxed_u32(&vcpu->state, AE_OUTSIDE);
+    if (vcpu->vm->tables != NULL) {
+        ae_tables_resumed(vcpu);
+    }
     return 0;
 }

@@ -1,31 +1,87 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A host: what several VMs share. In this version that is the allocator, the
- * log and the memory map.
+ * A host: what several VMs share: the allocator, the log, the memory map, the
+ * doorbells of its physical CPUs.
  */
 
 #include "hv/host.h"
 
 #include <errno.h>
 
+static int
+config_wrong(const struct ae_log *log, const char *what, uint64_t value)
+{
+    AE_LOG(log, AVICEMU_LOG_ERROR, "host config: %s; it is %llu", what,
+           (unsigned long long)value);
+    return -EINVAL;
+}
+
+static int
+avic_check(const struct avicemu_host_config *config, const struct ae_log *log)
+{
+    const uint32_t all = AVICEMU_HOST_AVIC | AVICEMU_HOST_X2AVIC |
+                         AVICEMU_HOST_X2AVIC_EXT | AVICEMU_HOST_EXT_LVT |
+                         AVICEMU_HOST_ERRATUM_1235;
+    uint32_t avic = config->avic;
+
+    if ((avic & ~all) != 0) {
+        return config_wrong(log, "avic: AVICEMU_HOST_* only", avic);
+    }
+    if (avic != 0 && (avic & AVICEMU_HOST_AVIC) == 0) {
+        return config_wrong(log, "avic: its features need AVICEMU_HOST_AVIC",
+                            avic);
+    }
+    if ((avic & AVICEMU_HOST_X2AVIC_EXT) != 0 &&
+        (avic & AVICEMU_HOST_X2AVIC) == 0) {
+        return config_wrong(log, "avic: X2AVIC_EXT needs X2AVIC", avic);
+    }
+    if (config->maxphyaddr != 0 &&
+        (config->maxphyaddr < 32 || config->maxphyaddr > 52)) {
+        return config_wrong(log, "maxphyaddr: 32..52", config->maxphyaddr);
+    }
+    if ((unsigned)config->doorbells > AVICEMU_DOORBELL_WORD) {
+        return config_wrong(log, "doorbells: enum avicemu_doorbell_mode",
+                            (uint64_t)config->doorbells);
+    }
+    if (config->nr_pcpus > AVICEMU_PHYSICAL_HOST_ID + 1) {
+        return config_wrong(log, "nr_pcpus: at most 4096", config->nr_pcpus);
+    }
+    return 0;
+}
+
+static int
+config_check(const struct avicemu_host_config *config, const struct ae_log *log)
+{
+    if ((config->allocator.alloc == NULL) != (config->allocator.free == NULL)) {
+        AE_LOG(log, AVICEMU_LOG_ERROR,
+               "host config: allocator: set both alloc and free, or neither");
+        return -EINVAL;
+    }
+    return avic_check(config, log);
+}
+
+static size_t
+doorbell_bytes(const struct avicemu_host *host)
+{
+    return host->nr_pcpus * sizeof(struct avicemu_doorbell);
+}
+
 int
 ae_host_create(const struct avicemu_host_config *config,
                struct avicemu_host **ret)
 {
-    const struct avicemu_allocator *a = &config->allocator;
+    const struct avicemu_allocator *a = config->allocator.alloc != NULL
+                                            ? &config->allocator
+                                            : &ae_default_allocator;
     struct ae_log log = {
         .fn = config->log,
         .opaque = config->opaque,
         .level = config->log_level,
     };
+    int r = config_check(config, &log);
 
-    if ((a->alloc == NULL) != (a->free == NULL)) {
-        AE_LOG(&log, AVICEMU_LOG_ERROR,
-               "host config: allocator: set both alloc and free, or neither");
-        return -EINVAL;
-    }
-    if (a->alloc == NULL) {
-        a = &ae_default_allocator;
+    if (r != 0) {
+        return r;
     }
     struct avicemu_host *host = ae_alloc(a, AE_CACHE_LINE, sizeof(*host));
 
@@ -34,6 +90,17 @@ ae_host_create(const struct avicemu_host_config *config,
     }
     host->allocator = *a;
     host->log = log;
+    host->avic = config->avic;
+    host->maxphyaddr = config->maxphyaddr != 0 ? config->maxphyaddr : 48;
+    host->doorbell_mode = config->doorbells;
+    host->nr_pcpus = config->nr_pcpus;
+    if (host->nr_pcpus != 0) {
+        host->doorbells = ae_alloc(a, AE_CACHE_LINE, doorbell_bytes(host));
+        if (host->doorbells == NULL) {
+            ae_free(a, host, sizeof(*host));
+            return -ENOMEM;
+        }
+    }
     ae_mem_init(&host->mem, &host->allocator);
     *ret = host;
     return 0;
@@ -49,6 +116,7 @@ ae_host_destroy(struct avicemu_host *host)
         return -EBUSY;
     }
     ae_mem_fini(&host->mem);
+    ae_free(&a, host->doorbells, doorbell_bytes(host));
     ae_free(&a, host, sizeof(*host));
     return 0;
 }

@@ -6,6 +6,8 @@
 
 #include "hv/inspect.h"
 
+#include "hv/active.h"
+
 void
 ae_inspect_view(struct avicemu_vcpu *vcpu, struct avicemu_vcpu_view *ret)
 {
@@ -15,7 +17,7 @@ ae_inspect_view(struct avicemu_vcpu *vcpu, struct avicemu_vcpu_view *ret)
 
     ret->mode = ae_lapic_mode(l);
     ret->apic_base = l->base;
-    ret->pending = ae_lapic_pending(l);
+    ret->pending = ae_active_pending(vcpu);
     ret->ppr = ae_vapic_read(l->page, LAPIC_PPR);
     ret->tpr = ae_vapic_read(l->page, LAPIC_TPR);
     ret->nr_nmi = events & AE_EV_NMI_MASK;

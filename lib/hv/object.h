@@ -7,6 +7,7 @@
  * that another thread reads has cache lines of its own.
  */
 
+#include <avicemu/avic.h>
 #include <avicemu/vcpu.h>
 #include <avicemu/vm.h>
 
@@ -15,6 +16,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hw/avic.h"
 #include "hw/dest.h"
 #include "hw/lapic.h"
 
@@ -22,7 +24,8 @@
  * Run state of a vCPU, one word, so that a poster decides with one read
  * whether to call, and one exchange makes sure that only one does.
  *
- *   1:0   where     8 KICKED: somebody has called already
+ *   1:0   where     2 BELL: AVIC is active, vectors ring the doorbell word
+ *   8     KICKED: somebody has called already
  *   23:16 BLOCKED: events of this level or below do not end the wait
  */
 enum ae_where {
@@ -32,19 +35,21 @@ enum ae_where {
 };
 
 #define AE_STATE_WHERE       0x3u
+#define AE_STATE_BELL        0x4u
 #define AE_STATE_KICKED      0x100u
 #define AE_STATE_LEVEL_SHIFT 16
 
 /*
  * Levels of urgency: a blocked vCPU is woken by what is above its threshold.
- * Fixed vectors: 2 * class, so that "PPR class p" as threshold is 2 * p.
+ * Fixed vectors: 2 * class; "PPR class p" as threshold is 2 * p + 1.
  */
 enum ae_level {
-    AE_LEVEL_EXTINT = 31, /* as threshold: IF = 0 */
-    AE_LEVEL_NMI = 32,
-    AE_LEVEL_SMI = 33, /* as threshold: waits for SIPI */
-    AE_LEVEL_INIT = 34,
-    AE_LEVEL_OWNER = 35, /* the owner must look: timer, error */
+    AE_LEVEL_REQUEST = 1, /* below every threshold: wakes nobody */
+    AE_LEVEL_EXTINT = 32, /* as threshold: IF = 0 */
+    AE_LEVEL_NMI = 33,
+    AE_LEVEL_SMI = 34, /* as threshold: waits for SIPI */
+    AE_LEVEL_INIT = 35,
+    AE_LEVEL_OWNER = 36, /* the owner must look: timer, error */
 };
 
 /*
@@ -52,6 +57,7 @@ enum ae_level {
  *
  *   1:0 NMIs waiting (0..2)  2 SMI  3 INIT  4 SIPI  5 waits for SIPI
  *   6 ExtINT by IPI  7 a deadline may have passed  8 look at the ESR
+ *   9 look at the inhibit word
  *   23:16 SIPI vector
  */
 #define AE_EV_NMI_MASK    0x3u
@@ -62,6 +68,7 @@ enum ae_level {
 #define AE_EV_EXTINT      0x40u
 #define AE_EV_EXPIRED     0x80u
 #define AE_EV_ERROR       0x100u
+#define AE_EV_UPDATE      0x200u
 #define AE_EV_SIPI_SHIFT  16
 #define AE_EV_SIPI_VECTOR 0x00ff0000u
 #define AE_EV_SAVED       0x00ff017fu /* what a snapshot keeps */
@@ -85,6 +92,38 @@ struct ae_books {
     _Atomic uint64_t ipi_new_to[]; /* by target's vcpu_idx; max_vcpus entries */
 };
 
+/* What an access left for the handler of its exit. */
+enum ae_exit_kind {
+    AE_EXIT_NONE,
+    AE_EXIT_MMIO, /* at: guest physical address */
+    AE_EXIT_MSR,  /* at: MSR */
+    AE_EXIT_CR8,
+};
+
+struct ae_exit {
+    enum ae_exit_kind kind;
+    bool write;
+    uint32_t len; /* MMIO */
+    uint64_t at;
+    uint64_t value;
+    uint32_t failure; /* IPI: enum avicemu_ipi_failure + 1; 0: no IPI */
+    uint32_t icr_low, icr_high;
+};
+
+/* AVIC of one vCPU; all zero in a VM without. Owner's, but for bell. */
+struct ae_vcpu_avic {
+    struct ae_core core;
+    bool active;
+    bool x2avic;   /* active, by MSRs */
+    bool loaded;   /* on pcpu */
+    bool blocked;  /* between block_begin and block_end */
+    bool words;    /* of the host */
+    bool has_bell; /* words, and pcpu has one */
+    uint32_t pcpu;
+    _Atomic uint32_t bell; /* the pCPU whose doorbell others ring */
+    struct ae_exit exit;
+};
+
 struct avicemu_vcpu {
     /* Constant after creation. */
     struct avicemu_vm *vm;
@@ -105,8 +144,11 @@ struct avicemu_vcpu {
     uint8_t extint_vector;
     _Atomic uint32_t owned; /* debug builds: an owner's call is under way */
     struct avicemu_vcpu_stats stats;
+    struct ae_vcpu_avic avic;
     struct ae_lapic lapic;
 };
+
+struct ae_tables;
 
 #define AE_MAP_NONE     0u
 #define AE_MAP_MANY     UINT32_MAX
@@ -117,8 +159,9 @@ struct ae_apicmap {
     struct ae_lock lock; /* serialises writers */
     uint32_t max_vcpus;
     uint32_t hash_mask;
-    bool msi_ff_broadcast; /* of the VM's personality */
-    bool books;            /* an index is held until its books are closed */
+    bool msi_ff_broadcast;    /* of the VM's personality */
+    bool books;               /* an index is held until its books are closed */
+    struct ae_tables *tables; /* NULL without AVIC */
     /* Under the lock: by vcpu_idx, who is out of the map and holds the index.
      * NULL without books. */
     struct avicemu_vcpu **leaving;
@@ -144,6 +187,7 @@ struct avicemu_vm {
     uint32_t flags;
     uint32_t bsp_apic_id;
     struct ae_lapic_model model;
+    struct ae_tables *tables; /* NULL without AVIC */
 
     /* vCPUs whose memory is there; the map's count drops earlier. */
     _Atomic uint32_t nr_alive;
@@ -154,6 +198,11 @@ struct avicemu_vm {
 struct avicemu_host {
     struct avicemu_allocator allocator;
     struct ae_log log;
+    uint32_t avic; /* AVICEMU_HOST_* */
+    uint32_t maxphyaddr;
+    enum avicemu_doorbell_mode doorbell_mode;
+    uint32_t nr_pcpus;
+    struct avicemu_doorbell *doorbells; /* by host APIC id; NULL: none */
     struct ae_mem mem;
     _Atomic uint32_t nr_vms;
 };

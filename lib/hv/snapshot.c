@@ -44,6 +44,60 @@ struct image {
     uint32_t lines;
 };
 
+/* ---- registers ---------------------------------------------------------- */
+
+/* The bits of a register that can be other than fixed; *fixed: the others. */
+static uint32_t
+register_bits(const struct ae_lapic *l, uint32_t slot, uint32_t *fixed)
+{
+    const struct ae_lapic_rule *rule = &l->model->rules[slot];
+
+    *fixed = 0;
+    if (rule->handler == AE_REG_DFR) {
+        *fixed = 0x0fffffffu;
+        return 0xf0000000u;
+    }
+    if (rule->handler == AE_REG_ESR) {
+        return 0xff;
+    }
+    return rule->sticks | rule->reset |
+           (rule->handler == AE_REG_LVT_LINT ? AE_MASK(LVT_RIR) : 0);
+}
+
+/* Recomputed at load, or any value at all? */
+static bool
+register_is_free(uint32_t slot)
+{
+    uint32_t offset = slot << 4;
+
+    return offset == LAPIC_ID || offset == LAPIC_VERSION ||
+           offset == LAPIC_PPR || offset == LAPIC_LDR ||
+           offset == LAPIC_ICR_HIGH ||
+           (offset >= LAPIC_ISR && offset < LAPIC_ESR);
+}
+
+/* Could the register ever hold this value? */
+static bool
+register_possible(const struct ae_lapic *l, uint32_t slot, uint32_t value)
+{
+    uint32_t fixed;
+    uint32_t bits = register_bits(l, slot, &fixed);
+
+    return register_is_free(slot) || (value & ~bits) == fixed;
+}
+
+/* As the register file has it: under AVIC, guests write some words of the page
+ * as they like. */
+static uint32_t
+register_value(const struct ae_lapic *l, uint32_t slot)
+{
+    uint32_t value = ae_lapic_word(l, slot);
+    uint32_t fixed;
+    uint32_t bits = register_bits(l, slot, &fixed);
+
+    return register_is_free(slot) ? value : (value & bits) | fixed;
+}
+
 /* ---- save --------------------------------------------------------------- */
 
 static void
@@ -70,7 +124,7 @@ save_lapic(struct avicemu_vcpu *vcpu, struct ae_frame_writer *w)
     ae_frame_u64(w, l->waiting_deadline);
     ae_frame_record(w, TAG_REGS, 4 * NR_SAVED_REGS);
     for (uint32_t slot = 0; slot < NR_SAVED_REGS; slot++) {
-        ae_frame_u32(w, ae_lapic_word(l, slot));
+        ae_frame_u32(w, register_value(l, slot));
     }
     ae_frame_record(w, TAG_TIMER, 16);
     ae_frame_u32(w, l->timer.running);
@@ -169,39 +223,12 @@ decode_rest(const void *buf, size_t len, struct image *im)
     return !core.bad && !error.bad && !lint.bad;
 }
 
-/* Could the register ever hold this value? */
-static bool
-register_possible(const struct ae_lapic *l, uint32_t slot, uint32_t value)
-{
-    const struct ae_lapic_rule *rule = &l->model->rules[slot];
-    uint32_t can = rule->sticks | rule->reset;
-
-    if (rule->handler == AE_REG_DFR) {
-        return (value & 0x0fffffffu) == 0x0fffffffu;
-    }
-    if (rule->handler == AE_REG_ESR) {
-        can = 0xff;
-    } else if (rule->handler == AE_REG_LVT_LINT) {
-        can |= AE_MASK(LVT_RIR);
-    }
-    return (value & ~can) == 0;
-}
-
 static bool
 registers_possible(const struct ae_lapic *l, const struct image *im)
 {
     bool x2 = (im->base & AE_MASK(APIC_BASE_EXTD)) != 0;
 
     for (uint32_t slot = 0; slot < NR_SAVED_REGS; slot++) {
-        uint32_t offset = slot << 4;
-
-        /* Recomputed, or any value at all. */
-        if (offset == LAPIC_ID || offset == LAPIC_VERSION ||
-            offset == LAPIC_PPR || offset == LAPIC_LDR ||
-            offset == LAPIC_ICR_HIGH ||
-            (offset >= LAPIC_ISR && offset < LAPIC_ESR)) {
-            continue;
-        }
         if (!register_possible(l, slot, im->regs[slot])) {
             return false;
         }
@@ -307,7 +334,8 @@ load_image(struct avicemu_vcpu *vcpu, const struct image *im)
     ae_store_relaxed_u32(&l->lint_lines, im->lines);
     /* ORD wake.B: an event is either lost to this load, and counted, or
      * stays. Partner: wake.A. If weaker: neither. Test: race_expire. */
-    uint32_t lost = ae_exchange_seqcst_u32(&vcpu->events, im->events);
+    uint32_t lost = ae_exchange_seqcst_u32(
+        &vcpu->events, im->events | ae_vcpu_update_event(vcpu));
 
     ae_vcpu_book_lost(vcpu, lost);
     vcpu->halted = im->halted != 0;

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/rcu.h"
+#include "hv/active.h"
 
 /* ---- effects ------------------------------------------------------------ */
 
@@ -115,6 +116,22 @@ extint_forget(struct avicemu_vcpu *vcpu)
     vcpu->stats.extint_cleared += (old & AE_EV_EXTINT) != 0;
 }
 
+/* APIC_BASE decides, too, whether AVIC is active. */
+static void
+base_changed(struct avicemu_vcpu *vcpu)
+{
+    const uint32_t moved = 1u << AVICEMU_INHIBIT_APIC_BASE_MODIFIED;
+
+    if (vcpu->vm->tables == NULL) {
+        return;
+    }
+    if (ae_lapic_enabled(&vcpu->lapic) &&
+        ae_lapic_base_page(&vcpu->lapic) != AE_APIC_DEFAULT_BASE) {
+        ae_active_inhibit(vcpu->vm, moved, moved);
+    }
+    ae_active_update(vcpu);
+}
+
 void
 ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
 {
@@ -125,8 +142,8 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
         return; /* a plain register write: nothing for the books */
     }
     book_effects(vcpu, fx);
-    if ((fx->what & AE_DID_IDENT) != 0) {
-        ae_apicmap_update(&vcpu->vm->map);
+    if ((fx->what & AE_DID_IDENT) != 0 && ae_apicmap_update(&vcpu->vm->map)) {
+        ae_active_request(vcpu->vm);
     }
     ae_vcpu_arm(vcpu, AE_ARM_CHANGED);
     if (fx->events != 0) {
@@ -144,6 +161,7 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
     }
     if ((fx->what & AE_DID_BASE) != 0) {
         extint_forget(vcpu);
+        base_changed(vcpu);
     }
     if ((fx->what & AE_DID_BASE) != 0 && ops->apic_base != NULL) {
         ae_callback_enter();
@@ -202,7 +220,7 @@ ae_vcpu_bytes(const struct avicemu_vm *vm)
     bool books = (vm->flags & AVICEMU_VM_BOOKS) != 0;
 
     return sizeof(struct avicemu_vcpu) + AE_PAGE +
-           (books ? books_bytes(vm) : 0);
+           (vm->tables != NULL ? AE_PAGE : 0) + (books ? books_bytes(vm) : 0);
 }
 
 static void
@@ -212,7 +230,12 @@ vcpu_free(struct avicemu_vcpu *vcpu)
     const struct avicemu_allocator *a = &vm->host->allocator;
 
     ae_free(a, vcpu->books, books_bytes(vm));
-    ae_free(a, vcpu->lapic.page, AE_PAGE);
+    ae_free(a, vcpu->avic.core.vmcb, AE_PAGE);
+    if (vm->tables != NULL) {
+        ae_tables_page_put(vm->tables, vcpu->lapic.page);
+    } else {
+        ae_free(a, vcpu->lapic.page, AE_PAGE);
+    }
     ae_free(a, vcpu, sizeof(*vcpu));
 }
 
@@ -220,15 +243,54 @@ vcpu_free(struct avicemu_vcpu *vcpu)
 static uint32_t
 events_reset(const struct avicemu_vcpu *vcpu)
 {
-    return vcpu->lapic.bsp ? 0 : AE_EV_WFS;
+    return (vcpu->lapic.bsp ? 0 : AE_EV_WFS) | ae_vcpu_update_event(vcpu);
+}
+
+/* Pages and books. false: no memory. */
+static bool
+vcpu_memory(struct avicemu_vcpu *vcpu)
+{
+    struct avicemu_vm *vm = vcpu->vm;
+    const struct avicemu_allocator *a = &vm->host->allocator;
+
+    if (vm->tables != NULL) {
+        vcpu->lapic.page = ae_tables_page_get(vm->tables);
+        vcpu->avic.core.vmcb = ae_alloc(a, AE_PAGE, AE_PAGE);
+        if (vcpu->avic.core.vmcb == NULL) {
+            return false;
+        }
+    } else {
+        vcpu->lapic.page = ae_alloc(a, AE_PAGE, AE_PAGE);
+    }
+    if ((vm->flags & AVICEMU_VM_BOOKS) != 0) {
+        vcpu->books = ae_alloc(a, AE_CACHE_LINE, books_bytes(vm));
+        if (vcpu->books == NULL) {
+            return false;
+        }
+    }
+    return vcpu->lapic.page != NULL;
+}
+
+/* A new vCPU in the map: its entry in the table, or AVIC is off. It follows the
+ * inhibit word at its first entry. */
+static void
+avic_begin(struct avicemu_vcpu *vcpu)
+{
+    const uint32_t too_big = 1u << AVICEMU_INHIBIT_PHYSICAL_ID_TOO_BIG;
+
+    ae_tables_publish(vcpu);
+    if (!ae_tables_fits(vcpu->vm->tables, vcpu->lapic.initial_id)) {
+        ae_active_inhibit(vcpu->vm, too_big, too_big);
+    }
 }
 
 int
 ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
                struct avicemu_vcpu **ret)
 {
-    const struct avicemu_allocator *a = &vm->host->allocator;
-    struct avicemu_vcpu *vcpu = ae_alloc(a, AE_CACHE_LINE, sizeof(*vcpu));
+    struct avicemu_vcpu *vcpu =
+        ae_alloc(&vm->host->allocator, AE_CACHE_LINE, sizeof(*vcpu));
+    bool flipped = false;
     int r = -ENOMEM;
 
     if (vcpu == NULL) {
@@ -236,24 +298,26 @@ ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
     }
     vcpu->vm = vm;
     vcpu->opaque = opaque;
-    void *page = ae_alloc(a, AE_PAGE, AE_PAGE);
-
-    vcpu->lapic.page = page;
-    if ((vm->flags & AVICEMU_VM_BOOKS) != 0) {
-        vcpu->books = ae_alloc(a, AE_CACHE_LINE, books_bytes(vm));
-    }
-    if (page == NULL ||
-        ((vm->flags & AVICEMU_VM_BOOKS) != 0 && vcpu->books == NULL)) {
+    if (!vcpu_memory(vcpu)) {
         goto fail;
     }
-    ae_lapic_init(&vcpu->lapic, &vm->model, page, apic_id,
+    ae_lapic_init(&vcpu->lapic, &vm->model, vcpu->lapic.page, apic_id,
                   apic_id == vm->bsp_apic_id);
     /* ORD none: nobody sees it yet; ae_apicmap_add() publishes. */
     ae_store_relaxed_u32(&vcpu->events, events_reset(vcpu));
     ae_store_relaxed_u64(&vcpu->deadline, AE_NEVER);
-    r = ae_apicmap_add(&vm->map, vcpu);
+    if (vm->tables != NULL) {
+        ae_active_init(vcpu);
+    }
+    r = ae_apicmap_add(&vm->map, vcpu, &flipped);
     if (r != 0) {
         goto fail;
+    }
+    if (vm->tables != NULL) {
+        avic_begin(vcpu);
+    }
+    if (flipped) {
+        ae_active_request(vm);
     }
     /* ORD none: who destroys the VM meanwhile has a bug of his own. */
     (void)ae_fetch_add_relaxed_u32(&vm->nr_alive, 1);
@@ -314,7 +378,11 @@ ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
     if (!ae_vcpu_outside(vcpu) || ae_in_callback()) {
         return -EBUSY;
     }
-    ae_apicmap_remove(&vcpu->vm->map, vcpu);
+    if (vcpu->vm->tables != NULL) {
+        ae_tables_unpublish(vcpu);
+    }
+    bool flipped = ae_apicmap_remove(&vcpu->vm->map, vcpu);
+
     books_close(vcpu);
     AE_STEP(pin_b);
     /*
@@ -328,6 +396,9 @@ ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
     struct avicemu_vm *vm = vcpu->vm;
 
     vcpu_free(vcpu);
+    if (flipped) {
+        ae_active_request(vm);
+    }
     /* ORD pin.B: the memory is given back, then the VM may go. Partner: the
      * read in ae_vm_destroy(). If weaker: the VM is freed under us.
      * Test: race_pin. */
@@ -372,9 +443,8 @@ ae_vcpu_reset(struct avicemu_vcpu *vcpu)
 
 /* ---- guest accesses ----------------------------------------------------- */
 
-/* Is the whole access inside the page of an APIC in xAPIC mode? */
-static bool
-mmio_claims(const struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len)
+bool
+ae_vcpu_claims(const struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len)
 {
     const struct ae_lapic *l = &vcpu->lapic;
     uint64_t offset = gpa - ae_lapic_base_page(l);
@@ -402,7 +472,7 @@ ae_vcpu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     struct ae_lapic_effects fx = { .what = 0 };
     uint32_t offset = (uint32_t)gpa & 0xfffu;
 
-    if (!mmio_claims(vcpu, gpa, len)) {
+    if (!ae_vcpu_claims(vcpu, gpa, len)) {
         return AVICEMU_ACCESS_UNCLAIMED;
     }
     ae_vcpu_look(vcpu);
@@ -421,7 +491,7 @@ ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     uint32_t offset = (uint32_t)gpa & 0xfffu;
     const uint8_t *bytes = data;
 
-    if (!mmio_claims(vcpu, gpa, len)) {
+    if (!ae_vcpu_claims(vcpu, gpa, len)) {
         return AVICEMU_ACCESS_UNCLAIMED;
     }
     if (len != 4 || (offset & 15u) != 0) {
@@ -429,6 +499,9 @@ ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
         return AVICEMU_ACCESS_DONE;
     }
     ae_vcpu_look(vcpu);
+    if (offset == LAPIC_EOI && ae_vcpu_eoi_short(vcpu)) {
+        return AVICEMU_ACCESS_DONE;
+    }
     ae_lapic_mmio_write(&vcpu->lapic, offset,
                         (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 |
                             (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24,
@@ -437,8 +510,8 @@ ae_vcpu_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     return AVICEMU_ACCESS_DONE;
 }
 
-static bool
-msr_claims(uint32_t msr)
+bool
+ae_vcpu_claims_msr(uint32_t msr)
 {
     return msr == AE_MSR_APIC_BASE || msr == AE_MSR_TSC_DEADLINE ||
            (msr >= AE_MSR_X2APIC_FIRST && msr <= AE_MSR_X2APIC_LAST);
@@ -495,7 +568,7 @@ ae_vcpu_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
     enum avicemu_access access = AVICEMU_ACCESS_GP;
     uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
 
-    if (!msr_claims(msr)) {
+    if (!ae_vcpu_claims_msr(msr)) {
         return AVICEMU_ACCESS_UNCLAIMED;
     }
     if (msr == AE_MSR_APIC_BASE) {
@@ -520,7 +593,7 @@ ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
     enum avicemu_access access = AVICEMU_ACCESS_GP;
     uint32_t slot = msr - AE_MSR_X2APIC_FIRST;
 
-    if (!msr_claims(msr)) {
+    if (!ae_vcpu_claims_msr(msr)) {
         return AVICEMU_ACCESS_UNCLAIMED;
     }
     if (msr == AE_MSR_APIC_BASE) {
@@ -531,6 +604,9 @@ ae_vcpu_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
         access = deadline_write(vcpu, value);
     } else if (ae_lapic_mode(&vcpu->lapic) == AVICEMU_APIC_X2APIC) {
         ae_vcpu_look(vcpu);
+        if (slot == LAPIC_EOI >> 4 && value == 0 && ae_vcpu_eoi_short(vcpu)) {
+            return AVICEMU_ACCESS_DONE;
+        }
         access = ae_lapic_msr_write(&vcpu->lapic, slot,
                                     access_time(vcpu, slot, slot), value, &fx);
     }

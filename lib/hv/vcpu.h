@@ -23,6 +23,14 @@ ae_vcpu_bytes(const struct avicemu_vm *vm);
 void
 ae_vcpu_book_lost(struct avicemu_vcpu *vcpu, uint32_t events);
 
+/* What every exchange of the event word leaves in it: a request to look at the
+ * inhibit word is never lost, and one too many does nothing. */
+static inline uint32_t
+ae_vcpu_update_event(const struct avicemu_vcpu *vcpu)
+{
+    return vcpu->vm->tables != NULL ? AE_EV_UPDATE : 0;
+}
+
 /* Carry out what an access of the owner decided. */
 void
 ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx);
@@ -42,7 +50,26 @@ ae_vcpu_look(struct avicemu_vcpu *vcpu);
 uint64_t
 ae_vcpu_now(const struct avicemu_vcpu *vcpu);
 
-/* ---- guest accesses: vcpu.c --------------------------------------------- */
+/* ---- guest accesses, without AVIC: vcpu.c ------------------------------- */
+
+/* The EOI of most interrupts; false: go the long way. */
+static inline bool
+ae_vcpu_eoi_short(struct avicemu_vcpu *vcpu)
+{
+    bool retired;
+
+    if (!ae_lapic_eoi_short(&vcpu->lapic, &retired)) {
+        return false;
+    }
+    vcpu->stats.eoi += retired;
+    return true;
+}
+
+/* Is the whole access inside the page of an APIC in xAPIC mode? */
+bool
+ae_vcpu_claims(const struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len);
+bool
+ae_vcpu_claims_msr(uint32_t msr);
 enum avicemu_access
 ae_vcpu_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
                   void *data);
@@ -60,8 +87,19 @@ ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
               struct avicemu_todo *todo);
 int
 ae_vcpu_ack(struct avicemu_vcpu *vcpu, enum avicemu_do what, uint8_t vector);
+/* What AVIC delivers in the guest: see avicemu_vcpu_recheck(). */
+int
+ae_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
+                const struct avicemu_cpu *cpu, struct avicemu_todo *todo);
 int
 ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu);
+
+/* Between enter and exit? ORD none: the owner's own word, but for KICKED. */
+static inline bool
+ae_vcpu_in_guest(const struct avicemu_vcpu *vcpu)
+{
+    return ae_where_of(ae_load_relaxed_u32(&vcpu->state)) == AE_IN_GUEST;
+}
 
 /* Outside guest and block? ORD none: the owner's own word, but for KICKED. */
 static inline bool

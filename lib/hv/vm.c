@@ -18,6 +18,7 @@
 
 #include "base/rcu.h"
 #include "base/text.h"
+#include "hv/tables.h"
 
 #define MSI_WINDOW   0xfeeu
 #define MSI_REDIRECT 0x8u
@@ -36,10 +37,19 @@ config_wrong(const struct ae_log *log, const char *what, uint64_t value)
 }
 
 static int
-config_check(const struct avicemu_vm_config *config, const struct ae_log *log)
+config_check(const struct avicemu_host *host,
+             const struct avicemu_vm_config *config, const struct ae_log *log)
 {
-    if ((config->flags & ~AVICEMU_VM_BOOKS) != 0) {
+    const uint32_t flags =
+        AVICEMU_VM_BOOKS | AVICEMU_VM_AVIC | AVICEMU_VM_NO_IPIV;
+
+    if ((config->flags & ~flags) != 0) {
         return config_wrong(log, "flags: AVICEMU_VM_* only", config->flags);
+    }
+    if ((config->flags & AVICEMU_VM_AVIC) != 0 &&
+        (host->avic & AVICEMU_HOST_AVIC) == 0) {
+        return config_wrong(log, "flags: AVICEMU_VM_AVIC needs a host with it",
+                            config->flags);
     }
     if ((config->parts & ~AVICEMU_PART_LAPIC) != 0) {
         return config_wrong(log, "parts: AVICEMU_PART_* only", config->parts);
@@ -66,7 +76,7 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
         .opaque = config->opaque,
         .level = config->log_level,
     };
-    int r = config_check(config, &log);
+    int r = config_check(host, config, &log);
 
     if (r != 0) {
         return r;
@@ -92,6 +102,13 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     vm->bsp_apic_id = config->bsp_apic_id;
     vm->map.msi_ff_broadcast = vm->model.traits->msi_ff_broadcast;
     vm->map.books = (vm->flags & AVICEMU_VM_BOOKS) != 0;
+    if ((vm->flags & AVICEMU_VM_AVIC) != 0) {
+        r = ae_tables_create(vm, config, &vm->tables);
+        if (r != 0) {
+            goto fail;
+        }
+    }
+    vm->map.tables = vm->tables;
     r = ae_apicmap_init(&vm->map, &host->allocator,
                         config->max_vcpus != 0 ? config->max_vcpus : 255);
     if (r != 0) {
@@ -103,6 +120,7 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     return 0;
 
 fail:
+    ae_tables_destroy(vm->tables);
     ae_free(&host->allocator, vm, sizeof(*vm));
     return r;
 }
@@ -120,6 +138,7 @@ ae_vm_destroy(struct avicemu_vm *vm)
     /* Messages that found no vCPU may still read the map. */
     ae_rcu_synchronize();
     ae_apicmap_fini(&vm->map, &host->allocator);
+    ae_tables_destroy(vm->tables);
     ae_free(&host->allocator, vm, sizeof(*vm));
     /* ORD none: as in ae_vm_create(). */
     (void)ae_fetch_add_relaxed_u32(&host->nr_vms, UINT32_MAX);

@@ -76,7 +76,8 @@ struct ae_core {
     bool cr8_exits;
     bool injecting; /* EVENTINJ: nothing else is delivered before it */
     bool guest;     /* in guest mode */
-    bool unmapped;  /* nested paging does not map the APIC page */
+    uint32_t near_table, near_page; /* where the last IPI found memory */
+    bool unmapped; /* nested paging does not map the APIC page */
 };
 
 /* The VMCB, by the offsets of <avicemu/hw/core.h>; little-endian, aligned. */
@@ -141,6 +142,7 @@ struct ae_ipi {
     uint8_t phase;
     uint8_t nr_targets;
     uint16_t at; /* next target, or next index of a broadcast */
+    uint32_t near_table, near_page;
     struct {
         uint64_t page;
         uint16_t id;

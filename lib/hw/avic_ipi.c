@@ -90,6 +90,8 @@ ae_ipi_begin(struct ae_ipi *ipi, const struct ae_core *core, uint32_t icr_low,
     ipi->phase = PHASE_CHECK;
     ipi->nr_targets = 0;
     ipi->at = 0;
+    ipi->near_table = core->near_table;
+    ipi->near_page = core->near_page;
 }
 
 /* ---- failures ----------------------------------------------------------- */
@@ -126,9 +128,10 @@ refuse(struct ae_ipi *ipi, enum avicemu_ipi_failure failure, uint32_t index)
 
 /* An entry of the physical table; 0, so not valid, where there is no memory. */
 static uint64_t
-physical_read(const struct ae_ipi *ipi, uint32_t id)
+physical_read(struct ae_ipi *ipi, uint32_t id)
 {
-    _Atomic uint64_t *slot = ae_physical_slot(ipi->hw->mem, ipi->physical, id);
+    _Atomic uint64_t *slot =
+        ae_physical_slot(ipi->hw->mem, ipi->physical, id, &ipi->near_table);
 
     /*
      * ORD running.A: the entry, then the page that it names; and the IRR bit,
@@ -141,19 +144,27 @@ physical_read(const struct ae_ipi *ipi, uint32_t id)
 }
 
 static uint32_t
-logical_read(const struct ae_ipi *ipi, uint32_t index)
+logical_read(struct ae_ipi *ipi, uint32_t index)
 {
-    _Atomic uint32_t *slot = ae_logical_slot(ipi->hw->mem, ipi->logical, index);
+    _Atomic uint32_t *slot =
+        ae_logical_slot(ipi->hw->mem, ipi->logical, index, &ipi->near_table);
 
     /* ORD none: an id; its physical entry is ordered before its page. */
     return slot != NULL ? ae_load_relaxed_u32(slot) : 0;
 }
 
+/* A backing page, or NULL. */
+static void *
+page_at(struct ae_ipi *ipi, uint64_t page)
+{
+    return ae_mem_find_near(ipi->hw->mem, page, AE_PAGE, &ipi->near_page);
+}
+
 static bool
-page_legal(const struct ae_ipi *ipi, uint64_t page)
+page_legal(struct ae_ipi *ipi, uint64_t page)
 {
     return (page & ipi->hw->address_reserved) == 0 &&
-           ae_mem_find(ipi->hw->mem, page, AE_PAGE) != NULL;
+           page_at(ipi, page) != NULL;
 }
 
 /* ---- directed: all targets, or none ------------------------------------- */
@@ -181,7 +192,7 @@ target_add(struct ae_ipi *ipi, uint32_t id, uint32_t index)
 static void
 resolve_logical_xavic(struct ae_ipi *ipi, uint32_t dest)
 {
-    void *own = ae_mem_find(ipi->hw->mem, ipi->backing, AE_PAGE);
+    void *own = page_at(ipi, ipi->backing);
     uint32_t dfr = own != NULL ? ae_vapic_read(own, LAPIC_DFR) : UINT32_MAX;
     bool clusters = AE_GET(dfr, DFR_MODEL) == 0;
     uint32_t cluster = clusters ? dest & 0xf0u : 0;
@@ -329,7 +340,7 @@ static enum avicemu_core_event
 irr_set(struct ae_ipi *ipi)
 {
     unsigned place = is_broadcast(ipi) ? 0 : ipi->at;
-    void *page = ae_mem_find(ipi->hw->mem, ipi->targets[place].page, AE_PAGE);
+    void *page = page_at(ipi, ipi->targets[place].page);
 
     if (page == NULL) {
         if (!failed_with(ipi, AVICEMU_IPI_BACKING)) {
@@ -382,7 +393,7 @@ ring(struct ae_ipi *ipi)
 static enum avicemu_core_event
 self_post(struct ae_ipi *ipi)
 {
-    void *page = ae_mem_find(ipi->hw->mem, ipi->backing, AE_PAGE);
+    void *page = page_at(ipi, ipi->backing);
 
     phase_set(ipi, PHASE_DONE);
     if (page == NULL) {

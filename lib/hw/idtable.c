@@ -66,13 +66,15 @@ ae_logical_index(uint32_t dfr, uint32_t ldr8)
 }
 
 _Atomic uint64_t *
-ae_physical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index)
+ae_physical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index,
+                 uint32_t *near)
 {
-    return ae_mem_find(mem, table + (uint64_t)index * 8u, 8);
+    return ae_mem_find_near(mem, table + (uint64_t)index * 8u, 8, near);
 }
 
 _Atomic uint32_t *
-ae_logical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index)
+ae_logical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index,
+                uint32_t *near)
 {
-    return ae_mem_find(mem, table + (uint64_t)index * 4u, 4);
+    return ae_mem_find_near(mem, table + (uint64_t)index * 4u, 4, near);
 }

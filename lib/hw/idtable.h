@@ -32,10 +32,12 @@ int
 ae_logical_index(uint32_t dfr, uint32_t ldr8);
 
 /* An entry's place, or NULL where there is no memory. In a read-side section,
- * valid until its end. */
+ * valid until its end. near: see ae_mem_find_near(). */
 _Atomic uint64_t *
-ae_physical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index);
+ae_physical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index,
+                 uint32_t *near);
 _Atomic uint32_t *
-ae_logical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index);
+ae_logical_slot(const struct ae_mem *mem, uint64_t table, uint32_t index,
+                uint32_t *near);
 
 #endif

@@ -411,6 +411,26 @@ ae_lapic_eoi(struct ae_lapic *l, uint8_t vector, struct ae_lapic_effects *fx)
     ae_lapic_lint_eoi(l, 1, vector, fx);
 }
 
+bool
+ae_lapic_eoi_short(struct ae_lapic *l, bool *retired)
+{
+    void *page = l->page;
+    int vector = ae_vapic_highest(page, LAPIC_ISR);
+    uint32_t lints = ae_vapic_read(page, LAPIC_LVT_LINT0) |
+                     ae_vapic_read(page, LAPIC_LVT_LINT1);
+
+    *retired = vector >= 0;
+    if (vector < 0) {
+        return true;
+    }
+    if (AE_UNLIKELY((lints & AE_MASK(LVT_RIR)) != 0) ||
+        ae_vapic_test(page, LAPIC_TMR, (uint8_t)vector)) {
+        return false;
+    }
+    ae_vapic_retire_highest(page, (uint8_t)vector);
+    return true;
+}
+
 void
 ae_lapic_set_tpr(struct ae_lapic *l, uint32_t value)
 {

@@ -143,6 +143,10 @@ enum avicemu_access
 ae_lapic_msr_write(struct ae_lapic *l, uint32_t slot, uint64_t now,
                    uint64_t value, struct ae_lapic_effects *fx);
 
+/* The message that an ICR asks for. */
+struct ae_message
+ae_lapic_icr_message(uint32_t low, uint32_t high, bool x2);
+
 /* Write of APIC_BASE; the host's skips the transition rules and resets
  * nothing. */
 enum ae_base_access {
@@ -228,6 +232,11 @@ void
 ae_lapic_error(struct ae_lapic *l, uint32_t bits, struct ae_lapic_effects *fx);
 void
 ae_lapic_eoi(struct ae_lapic *l, uint8_t vector, struct ae_lapic_effects *fx);
+/* An EOI with nothing to tell: of an edge-triggered vector, while no LINT level
+ * is in service; or of nothing. false: go the long way. *retired: a vector.
+ * Owner. */
+bool
+ae_lapic_eoi_short(struct ae_lapic *l, bool *retired);
 void
 ae_lapic_lint_eoi(struct ae_lapic *l, unsigned pin, uint8_t vector,
                   struct ae_lapic_effects *fx);

@@ -155,6 +155,25 @@ ae_vapic_ack(void *page, uint8_t vector)
 }
 
 void
+ae_vapic_retire_highest(void *page, uint8_t vector)
+{
+    uint32_t offset = LAPIC_ISR + ae_vector_offset(vector);
+    uint32_t word = ae_vapic_read(page, offset) & ~ae_vector_bit(vector);
+    int next = -1;
+
+    ae_vapic_write(page, offset, word);
+    while (word == 0 && offset > LAPIC_ISR) {
+        offset -= 16;
+        word = ae_vapic_read(page, offset);
+    }
+    if (word != 0) {
+        next = (int)((offset - LAPIC_ISR) * 2) + ae_highest_bit32(word);
+    }
+    ae_vapic_write(page, LAPIC_PPR,
+                   ae_vapic_ppr(ae_vapic_read(page, LAPIC_TPR), next));
+}
+
+void
 ae_vapic_retire(void *page, uint8_t vector)
 {
     uint32_t offset = LAPIC_ISR + ae_vector_offset(vector);

@@ -67,6 +67,11 @@ ae_vapic_update_ppr(void *page);
 bool
 ae_vapic_ack(void *page, uint8_t vector);
 
+/* As ae_vapic_retire(), for the highest vector in service: what is next is
+ * not looked for above it. Owner. */
+void
+ae_vapic_retire_highest(void *page, uint8_t vector);
+
 /* Clear the vector's ISR bit and update PPR. Owner. */
 void
 ae_vapic_retire(void *page, uint8_t vector);

@@ -4,12 +4,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct rig *
 rig_open(const struct rig_setup *setup)
 {
     struct rig *rig = calloc(1, sizeof(*rig));
     struct avicemu_vm_config config = { .size = sizeof(config) };
+    struct avicemu_host_config host = { .size = sizeof(host),
+                                        .avic = setup->avic,
+                                        .doorbells = setup->doorbells,
+                                        .nr_pcpus = setup->nr_pcpus };
 
     assert_non_null(rig);
     fake_vmm_init(&rig->vmm);
@@ -19,11 +24,14 @@ rig_open(const struct rig_setup *setup)
         config.ops.eoi = setup->eoi;
     }
     config.lapic = setup->lapic;
-    config.flags = AVICEMU_VM_BOOKS | setup->flags;
+    config.flags = AVICEMU_VM_BOOKS | setup->flags |
+                   (setup->avic != 0 ? AVICEMU_VM_AVIC : 0);
+    config.max_apic_id = setup->max_apic_id;
+    rig->loads = setup->avic != 0 && !setup->unloaded;
     config.bsp_apic_id = setup->nr_ids != 0 ? setup->ids[0] : 0;
     config.max_vcpus = FAKE_MAX_VCPUS;
     config.log_level = AVICEMU_LOG_DEBUG;
-    assert_int_equal(avicemu_host_create(NULL, &rig->host), 0);
+    assert_int_equal(avicemu_host_create(&host, &rig->host), 0);
     assert_int_equal(avicemu_vm_create(rig->host, &config, &rig->vm), 0);
     for (uint32_t i = 0; i < (setup->nr_vcpus ? setup->nr_vcpus : 1); i++) {
         uint32_t id = i < setup->nr_ids ? setup->ids[i] : i;
@@ -54,6 +62,15 @@ rig_add(struct rig *rig, uint32_t apic_id)
     }
     if (rig_view(rig->v[i]).mode == AVICEMU_APIC_XAPIC) {
         reg_w(rig->v[i], R_SVR, 0x1ff);
+    }
+    if (rig->loads) {
+        assert_int_equal(avicemu_vcpu_load(rig->v[i], i), 0);
+    }
+    if (avicemu_vcpu_vmcb(rig->v[i]) != NULL) {
+        (void)rig_enter(rig, i, 0); /* AVIC goes on at the first entry */
+        rig_exit(rig, i, 0);
+        assert_int_equal(rig_avic(rig, i) == AVICEMU_AVIC_OFF,
+                         avicemu_vm_inhibits(rig->vm) != 0);
     }
     return i;
 }
@@ -196,6 +213,52 @@ rig_time(struct rig *rig, uint64_t ticks)
 }
 
 /* ---- the run loop ------------------------------------------------------- */
+
+/* ---- AVIC --------------------------------------------------------------- */
+
+uint64_t
+rig_vmcb(struct avicemu_vcpu *v, uint32_t offset)
+{
+    const unsigned char *vmcb = avicemu_vcpu_vmcb(v);
+    uint64_t value;
+
+    assert_non_null(vmcb);
+    memcpy(&value, vmcb + offset, sizeof(value));
+    return value;
+}
+
+/* The library's tables are at the host's own addresses. */
+static const unsigned char *
+table_at(struct avicemu_vcpu *v, uint32_t pointer)
+{
+    return (const unsigned char *)(uintptr_t)(rig_vmcb(v, pointer) & ~0xfffull);
+}
+
+uint64_t
+rig_physical(struct avicemu_vcpu *v, uint32_t id)
+{
+    uint64_t entry;
+
+    memcpy(&entry, table_at(v, AVICEMU_VMCB_PHYSICAL_TABLE) + 8 * (size_t)id,
+           sizeof(entry));
+    return entry;
+}
+
+uint32_t
+rig_logical(struct avicemu_vcpu *v, uint32_t index)
+{
+    uint32_t entry;
+
+    memcpy(&entry, table_at(v, AVICEMU_VMCB_LOGICAL_TABLE) + 4 * (size_t)index,
+           sizeof(entry));
+    return entry;
+}
+
+enum avicemu_avic_state
+rig_avic(struct rig *rig, uint32_t i)
+{
+    return avicemu_vcpu_avic(rig->v[i]);
+}
 
 struct avicemu_vcpu_view
 rig_view(struct avicemu_vcpu *v)

@@ -30,6 +30,7 @@
 #include <cmocka.h>
 
 #include <avicemu/avicemu.h>
+#include <avicemu/hw/core.h>
 
 #include "fake_vmm.h"
 
@@ -125,6 +126,11 @@ struct rig_setup {
     uint32_t ids[8];
     uint32_t flags; /* AVICEMU_VM_* */
     int as_created; /* 1: leave the vCPUs as they were created */
+    uint32_t avic;  /* AVICEMU_HOST_*; not 0: the VM has AVIC */
+    enum avicemu_doorbell_mode doorbells;
+    uint32_t nr_pcpus;
+    uint32_t max_apic_id;
+    int unloaded; /* 1: with AVIC, on no physical CPU; else on their index */
     /* Instead of the fake VMM's own. */
     void (*eoi)(void *opaque, struct avicemu_vcpu *vcpu, uint8_t vector);
 };
@@ -133,6 +139,7 @@ struct rig {
     struct fake_vmm vmm;
     struct avicemu_host *host;
     struct avicemu_vm *vm;
+    int loads; /* vCPUs that are added are loaded */
     uint32_t nr_vcpus;
     struct avicemu_vcpu *v[FAKE_MAX_VCPUS];
     struct fake_vcpu *fake;   /* of the vCPUs, by index */
@@ -166,6 +173,19 @@ rig_teardown(void **state);
     RIG_TEST(name_ " (AMD)", fn_, P(AMD), __VA_ARGS__),         \
         RIG_TEST(name_ " (Intel)", fn_, P(INTEL), __VA_ARGS__), \
         RIG_TEST(name_ " (KVM)", fn_, P(KVM), __VA_ARGS__)
+
+/* With AVIC: all that the silicon can have, or without x2AVIC (hybrid). */
+#define RIG_X2AVIC \
+    (AVICEMU_HOST_AVIC | AVICEMU_HOST_X2AVIC | AVICEMU_HOST_X2AVIC_EXT)
+#define RIG_HYBRID AVICEMU_HOST_AVIC
+
+#define RIG_EACH_AVIC(name_, fn_, ...)                                         \
+    RIG_TEST(name_ " (AMD, AVIC)", fn_, P(AMD), .avic = RIG_X2AVIC,            \
+             __VA_ARGS__),                                                     \
+        RIG_TEST(name_ " (KVM, AVIC)", fn_, P(KVM), .avic = RIG_X2AVIC,        \
+                 __VA_ARGS__),                                                 \
+        RIG_TEST(name_ " (KVM, hybrid AVIC)", fn_, P(KVM), .avic = RIG_HYBRID, \
+                 __VA_ARGS__)
 
 /* For tests that need several; rig_close() checks the invariants. */
 struct rig *
@@ -234,6 +254,20 @@ int
 rig_take(struct rig *rig, uint32_t i);
 void
 eoi(struct avicemu_vcpu *v);
+
+/* ---- AVIC --------------------------------------------------------------- */
+
+/* 8 bytes of the VMCB at an offset. */
+uint64_t
+rig_vmcb(struct avicemu_vcpu *v, uint32_t offset);
+/* The entry of a guest physical id in the physical table; and of an index in
+ * the logical one. */
+uint64_t
+rig_physical(struct avicemu_vcpu *v, uint32_t id);
+uint32_t
+rig_logical(struct avicemu_vcpu *v, uint32_t index);
+enum avicemu_avic_state
+rig_avic(struct rig *rig, uint32_t i);
 
 struct avicemu_vcpu_view
 rig_view(struct avicemu_vcpu *v);

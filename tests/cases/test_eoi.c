@@ -170,6 +170,13 @@ main(void)
         RIG_TEST("a directed EOI is not broadcast", eoi_directed,
                  P(INTEL, .features = AVICEMU_LAPIC_X2APIC |
                                       AVICEMU_LAPIC_DIRECTED_EOI)),
+        RIG_EACH_AVIC("EOI-02 TMR changes at acceptance, not at EOI", eoi_02,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("EOI-03 the EOI of a level is broadcast", eoi_03,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC(
+            "EOI-08 an EOI storm neither recurses nor stops the guest", eoi_08,
+            .eoi = repost),
     };
 
     return cmocka_run_group_tests_name("cases EOI", tests, NULL, NULL) != 0;

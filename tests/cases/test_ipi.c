@@ -238,6 +238,19 @@ main(void)
         RIG_EACH("IPI-10 an NMI wakes a CPU halted with IF = 0", ipi_10,
                  .nr_vcpus = 2),
         RIG_EACH("IPI-12 level and trigger bits", ipi_12, .nr_vcpus = 2),
+        RIG_EACH_AVIC("IPI-01 shorthands ignore the destination", ipi_01,
+                      .nr_vcpus = 4),
+        RIG_EACH_AVIC("IPI-02 no target is no target, INIT is no vector",
+                      ipi_02, .nr_vcpus = 2),
+        RIG_EACH_AVIC("IPI-04 logical FFh is everybody in every model", ipi_04,
+                      .nr_vcpus = 3),
+        RIG_EACH_AVIC("IPI-07 an id above 255 at hot-plug", ipi_07,
+                      .nr_vcpus = 2, .nr_ids = 2, .ids = { 0, 0x23 }),
+        RIG_EACH_AVIC("IPI-09 SIPI is for those who wait", ipi_09,
+                      .nr_vcpus = 2),
+        RIG_EACH_AVIC("IPI-10 an NMI wakes a CPU halted with IF = 0", ipi_10,
+                      .nr_vcpus = 2),
+        RIG_EACH_AVIC("IPI-12 level and trigger bits", ipi_12, .nr_vcpus = 2),
     };
 
     return cmocka_run_group_tests_name("cases IPI", tests, NULL, NULL) != 0;

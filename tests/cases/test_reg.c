@@ -421,6 +421,32 @@ reg_21(void **state)
 
 #define DEOI AVICEMU_LAPIC_X2APIC | AVICEMU_LAPIC_DIRECTED_EOI
 
+static int
+run_with_avic(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_EACH_AVIC("REG-04 INIT is not a power-on reset", reg_04,
+                      .nr_vcpus = 2, .nr_ids = 2, .ids = { 0, 0x11 }),
+        RIG_EACH_AVIC("REG-05 the x2APIC LDR is derived from the id", reg_05,
+                      .nr_ids = 1, .ids = { 0x25 }),
+        RIG_TEST("REG-07 x2APIC ICR reserved bits, 12 among them (AMD, AVIC)",
+                 reg_07_amd, P(AMD), .avic = RIG_X2AVIC),
+        RIG_TEST("REG-07 x2APIC ICR reserved bits, 12 ignored (KVM, AVIC)",
+                 reg_07_others, P(KVM), .avic = RIG_X2AVIC),
+        RIG_EACH_AVIC("REG-09 a self IPI leaves the ICR alone", reg_09,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("REG-10 only the x2APIC ICR has a high half", reg_10,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("REG-15 priorities compare by class", reg_15,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("REG-17 CR8 is TPR[7:4]", reg_17, .nr_vcpus = 1),
+        RIG_EACH_AVIC("REG-21 the ICR reads back and sends once", reg_21,
+                      .nr_vcpus = 2),
+    };
+
+    return cmocka_run_group_tests_name("cases REG, AVIC", tests, NULL, NULL);
+}
+
 int
 main(void)
 {
@@ -469,5 +495,7 @@ main(void)
                  .nr_vcpus = 2),
     };
 
-    return cmocka_run_group_tests_name("cases REG", tests, NULL, NULL) != 0;
+    int failed = cmocka_run_group_tests_name("cases REG", tests, NULL, NULL);
+
+    return failed + run_with_avic() != 0;
 }

@@ -369,6 +369,14 @@ main(void)
                  .nr_vcpus = 1),
         RIG_EACH("SAV-08 shadow by the host, LINT lines by the snapshot",
                  sav_08, .nr_vcpus = 1),
+        RIG_EACH_AVIC("SAV-01 pending across a software disable", sav_01,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("SAV-01 pending across a reset", sav_01_reset,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("SAV-01 pending across a global disable", sav_01_disable,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("SAV-06 timer vector, ISR and TPR agree after a load",
+                      sav_06, .nr_vcpus = 1),
     };
 
     return cmocka_run_group_tests_name("cases SAV", tests, NULL, NULL) != 0;

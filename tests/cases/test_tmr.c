@@ -375,6 +375,10 @@ main(void)
         RIG_TEST("TMR-11 long counts are not cut to 32 bits", tmr_11, P(AMD)),
         RIG_TEST("TMR-15 a saved target without an initial count", tmr_15,
                  P(AMD)),
+        RIG_EACH_AVIC("TMR-01 a new divider counts at once", tmr_01,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("TMR-02 one-shot and periodic switch while counting",
+                      tmr_02, .nr_vcpus = 1),
     };
 
     return cmocka_run_group_tests_name("cases TMR", tests, NULL, NULL) != 0;

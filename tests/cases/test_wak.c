@@ -5,7 +5,7 @@
  *
  *   WAK-02, 10        no such mechanism: one level, no adaptive polling
  *   WAK-03, 05, 07, 09   no such cases
- *   WAK-04            needs AVIC (the physical id table)
+ *   WAK-04            in tests/hv/test_avic_run.c
  */
 
 #include <pthread.h>
@@ -197,6 +197,16 @@ main(void)
                  .nr_vcpus = 1),
         RIG_EACH("WAK-11 events to oneself need no wake", wak_11,
                  .nr_vcpus = 1),
+        RIG_TEST("WAK-01 no wake is missed (AVIC)", wak_01, .nr_vcpus = 1,
+                 .avic = RIG_X2AVIC),
+        RIG_EACH_AVIC("WAK-06 the PIC wakes, a masked PIC does not", wak_06,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("WAK-06 what is blocked wakes nobody", wak_06_blocked,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("WAK-08 a flag without an interrupt is harmless", wak_08,
+                      .nr_vcpus = 1),
+        RIG_EACH_AVIC("WAK-11 events to oneself need no wake", wak_11,
+                      .nr_vcpus = 1),
     };
 
     return cmocka_run_group_tests_name("cases WAK", tests, NULL, NULL) != 0;

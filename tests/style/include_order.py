@@ -22,9 +22,9 @@ CHAINS = {
     "hw": ["tlb",
            "vapic", "timer", "model", "lapic", "dest", "idtable", "avic",
            "irte", "galog", "iommu", "pic", "pit", "ioapic"],
-    "hv": ["object", "apicmap", "vmtable", "posting", "inhibit", "irqwin",
-           "deliver", "halt", "nested", "vcpu", "entry", "vm", "host",
-           "snapshot", "kvmstate", "inspect"],
+    "hv": ["object", "tables", "apicmap", "vmtable", "posting", "inhibit",
+           "irqwin", "deliver", "active", "halt", "nested", "vcpu", "entry",
+           "exits", "vm", "host", "snapshot", "kvmstate", "inspect"],
 }
 
 C_STANDARD = {

@@ -39,7 +39,7 @@ avicemu_hw_memory_add(struct avicemu_hw_memory *memory, uint64_t base,
                       uint64_t bytes, void *hva);
 
 /** Remove the region that begins at base; when it returns no access reaches
- * the memory behind it. @return 0, -ENOENT, -ENOMEM */
+ * the memory behind it. @return 0, -ENOENT */
 AVICEMU_API int
 avicemu_hw_memory_remove(struct avicemu_hw_memory *memory, uint64_t base);
 

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef AE_HV_ACTIVE_H
+#define AE_HV_ACTIVE_H
+
+/*
+ * Is AVIC active on a vCPU, and where does the vCPU run? See active.c.
+ */
+
+#include "hv/deliver.h"
+#include "hv/tables.h"
+
+/* ---- life (owner): VMs with tables only --------------------------------- */
+
+/* Fill the VMCB of a new vCPU. */
+void
+ae_active_init(struct avicemu_vcpu *vcpu);
+
+/* ---- flips -------------------------------------------------------------- */
+
+/* Recompute whether AVIC is active, and act on it. Owner, outside. */
+void
+ae_active_update(struct avicemu_vcpu *vcpu);
+
+/* Take the request that others may have made. Owner. */
+void
+ae_active_look(struct avicemu_vcpu *vcpu);
+
+/* The silicon's VMRUN: latch what changed, keep V_TPR in step. Owner. */
+void
+ae_active_vmrun(struct avicemu_vcpu *vcpu);
+
+/* Change reasons; if AVIC goes on or off, tell all vCPUs. Any thread. */
+void
+ae_active_inhibit(struct avicemu_vm *vm, uint32_t mask, uint32_t value);
+
+/* All vCPUs must look at the inhibit word. Calls kick. Any thread. */
+void
+ae_active_request(struct avicemu_vm *vm);
+
+/* ---- where it runs (owner) ---------------------------------------------- */
+void
+ae_active_load(struct avicemu_vcpu *vcpu, uint32_t pcpu);
+void
+ae_active_put(struct avicemu_vcpu *vcpu);
+
+/* Does hardware deliver later vectors by itself, without an exit? */
+static inline bool
+ae_active_by_word(const struct avicemu_vcpu *vcpu)
+{
+    return vcpu->avic.active && vcpu->avic.words;
+}
+
+/* The state word of a vCPU in the guest. */
+static inline uint32_t
+ae_active_in_guest(const struct avicemu_vcpu *vcpu)
+{
+    const struct ae_vcpu_avic *v = &vcpu->avic;
+
+    return AE_IN_GUEST |
+           (v->active && v->loaded && v->has_bell ? AE_STATE_BELL : 0);
+}
+
+/* Highest vector that asks for delivery, and the one that gets through: -1.
+ * With AVIC hardware decides, by the page alone. Owner. */
+static inline int
+ae_active_requested(const struct avicemu_vcpu *vcpu)
+{
+    return AE_UNLIKELY(vcpu->avic.active)
+               ? ae_vapic_highest(vcpu->lapic.page, LAPIC_IRR)
+               : ae_lapic_requested(&vcpu->lapic);
+}
+
+static inline int
+ae_active_deliverable(const struct avicemu_vcpu *vcpu, int requested)
+{
+    return AE_UNLIKELY(vcpu->avic.active)
+               ? ae_avic_pending(vcpu->lapic.page)
+               : ae_lapic_deliverable(&vcpu->lapic, requested);
+}
+
+static inline int
+ae_active_pending(const struct avicemu_vcpu *vcpu)
+{
+    return ae_active_deliverable(vcpu, ae_active_requested(vcpu));
+}
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The memory that a VM's AVIC works on, as a hypervisor keeps it: the physical
+ * and logical APIC id tables, MSR permission maps, backing pages.
+ *
+ * All of it is in the host's memory map at its own address, so that "system
+ * physical address" and host pointer are the same number. Backing pages come
+ * in slabs, one region each, because the map is searched on every walk.
+ *
+ *   region   physical table (1 or 8 pages) | logical table (1 page)
+ *            | MSR map: all intercepted (2) | MSR map: x2AVIC (2)
+ *
+ * Invariants, when quiet
+ *   physical[id].V = 1   iff a vCPU has this initial id
+ *   physical[id].IR = 1  iff it is loaded, AVIC is active on it, it is not
+ *                        blocked, IPI virtualisation is on, and a doorbell
+ *                        reaches it: a word of its core, or a kick
+ *   logical[i].V = 1     iff all xAPIC vCPUs are in one model and exactly one
+ *                        has bit i, alone in its LDR
+ *
+ * The logical table follows LDR and DFR at once ([KVM] waits with a new entry
+ * until LDR is written after DFR; a sender in between exits and is emulated,
+ * so nothing but time differs).
+ *
+ * Edge (a Dekker pair: all four accesses seq_cst)
+ *   running A ae_ipi_step()       IRR bit -> IsRunning read
+ *           B ae_tables_stopped() IsRunning := 0 -> IRR read (hv/halt.c)
+ *
+ * Physical entries are written by the vCPU's owner, logical ones under the
+ * map's lock; hardware reads both at any time. Wait-free but for create,
+ * destroy and pages.
+ */
+
+#include "hv/tables.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/rcu.h"
+
+/* ---- MSR permission maps ------------------------------------------------ */
+
+/*
+ * What passes under x2AVIC, as [KVM] has it since it stopped passing APR and
+ * TMCCT, which fault anyway: reads of registers that are plain memory, and
+ * the four writes that hardware completes. Everything else is intercepted,
+ * and all of 800h-8FFh is while bit 30 is 0: else the guest reaches the
+ * host's own x2APIC. [APM2 15.29.10], [APM2 15.11 MSR intercepts]
+ */
+/* clang-format off */
+static const struct {
+    uint32_t first, last;
+    bool read, write;
+} msr_passes[] = {
+    { 0x802, 0x803, true,  false },
+    { 0x808, 0x808, true,  true  },
+    { 0x80a, 0x80a, true,  false },
+    { 0x80b, 0x80b, false, true  },
+    { 0x80d, 0x80d, true,  false },
+    { 0x80f, 0x80f, true,  false },
+    { 0x810, 0x828, true,  false },
+    { 0x82f, 0x82f, true,  false }, /* where the model has CMCI */
+    { 0x830, 0x830, true,  true  },
+    { 0x832, 0x838, true,  false },
+    { 0x83e, 0x83e, true,  false },
+    { 0x83f, 0x83f, false, true  },
+};
+/* clang-format on */
+
+static void
+msrpm_set(unsigned char *map, uint32_t msr, bool write, bool passes)
+{
+    unsigned char bit = (unsigned char)(1u << (2 * (msr % 4) + write));
+
+    if (passes) {
+        map[msr / 4] &= (unsigned char)~bit;
+    } else {
+        map[msr / 4] |= bit;
+    }
+}
+
+bool
+ae_msrpm_passes(const unsigned char *map, uint32_t msr, bool write)
+{
+    /* MSRs below 2000h; the map's other ranges are not the APIC's. */
+    return msr < 0x2000 && (map[msr / 4] & 1u << (2 * (msr % 4) + write)) == 0;
+}
+
+static void
+msrpm_init(struct ae_tables *t)
+{
+    memset(t->msrpm_all, 0xff, AE_MSRPM_BYTES);
+    memset(t->msrpm_x2, 0xff, AE_MSRPM_BYTES);
+    for (unsigned i = 0; i < AE_ARRAY_SIZE(msr_passes); i++) {
+        for (uint32_t msr = msr_passes[i].first; msr <= msr_passes[i].last;
+             msr++) {
+            if (msr == 0x82f &&
+                !ae_lapic_has(t->hw.model, AVICEMU_LAPIC_CMCI)) {
+                continue;
+            }
+            msrpm_set(t->msrpm_x2, msr, false, msr_passes[i].read);
+            msrpm_set(t->msrpm_x2, msr, true, msr_passes[i].write);
+        }
+    }
+}
+
+/* ---- life --------------------------------------------------------------- */
+
+static uint32_t
+core_features(uint32_t host)
+{
+    uint32_t core = 0;
+
+    core |= (host & AVICEMU_HOST_X2AVIC) != 0 ? AVICEMU_CORE_X2AVIC : 0;
+    core |= (host & AVICEMU_HOST_X2AVIC_EXT) != 0 ? AVICEMU_CORE_X2AVIC_EXT : 0;
+    core |= (host & AVICEMU_HOST_EXT_LVT) != 0 ? AVICEMU_CORE_EXT_LVT : 0;
+    core |=
+        (host & AVICEMU_HOST_ERRATUM_1235) != 0 ? AVICEMU_CORE_ERRATUM_1235 : 0;
+    return core;
+}
+
+static uint32_t
+physical_entries(uint32_t features)
+{
+    if ((features & AVICEMU_CORE_X2AVIC) == 0) {
+        return AE_MAX_INDEX_XAVIC; /* FFh is the broadcast */
+    }
+    return 1 + ((features & AVICEMU_CORE_X2AVIC_EXT) != 0
+                    ? AE_MAX_INDEX_X2AVIC_EXT
+                    : AE_MAX_INDEX_X2AVIC);
+}
+
+/* Is all of it below the physical width? */
+static bool
+address_legal(const struct ae_tables *t, const void *memory, uint64_t bytes)
+{
+    return ((ae_hpa(memory) + bytes - 1) & t->hw.address_reserved) == 0;
+}
+
+static int
+region_add(struct ae_tables *t, void *memory, uint64_t bytes)
+{
+    if (!address_legal(t, memory, bytes)) {
+        AE_LOG(&t->host->log, AVICEMU_LOG_ERROR,
+               "host config: maxphyaddr: too narrow for this memory; %llxh",
+               (unsigned long long)ae_hpa(memory));
+        return -EINVAL;
+    }
+    return ae_mem_add_own(&t->host->mem, ae_hpa(memory), bytes, memory);
+}
+
+static int
+tables_memory(struct ae_tables *t)
+{
+    uint64_t physical =
+        (t->nr_physical * sizeof(uint64_t) + AE_PAGE - 1) & ~(AE_PAGE - 1ull);
+
+    t->bytes = physical + AE_PAGE + 2 * AE_MSRPM_BYTES;
+    t->memory = ae_alloc(&t->host->allocator, AE_PAGE, t->bytes);
+    if (t->memory == NULL) {
+        return -ENOMEM;
+    }
+    t->physical = (void *)t->memory;
+    t->logical = (void *)(t->memory + physical);
+    t->msrpm_all = t->memory + physical + AE_PAGE;
+    t->msrpm_x2 = t->msrpm_all + AE_MSRPM_BYTES;
+    msrpm_init(t);
+    return region_add(t, t->memory, t->bytes);
+}
+
+int
+ae_tables_create(struct avicemu_vm *vm, const struct avicemu_vm_config *config,
+                 struct ae_tables **ret)
+{
+    struct avicemu_host *host = vm->host;
+    const struct avicemu_allocator *a = &host->allocator;
+    struct ae_tables *t = ae_alloc(a, AE_CACHE_LINE, sizeof(*t));
+
+    if (t == NULL) {
+        return -ENOMEM;
+    }
+    t->host = host;
+    ae_avic_hw_init(&t->hw, &vm->model, &host->mem, core_features(host->avic),
+                    host->maxphyaddr);
+    t->hw.doorbells = host->doorbells;
+    t->hw.nr_doorbells = host->nr_pcpus;
+    t->words = host->doorbell_mode == AVICEMU_DOORBELL_WORD;
+    t->nr_physical = physical_entries(t->hw.features);
+    t->max_apic_id =
+        config->max_apic_id != 0 ? config->max_apic_id : UINT32_MAX;
+    t->ipiv = (config->flags & AVICEMU_VM_NO_IPIV) == 0 &&
+              (host->avic & AVICEMU_HOST_ERRATUM_1235) == 0;
+    ae_lock_init(&t->lock);
+    int r = tables_memory(t);
+
+    if (r != 0) {
+        ae_lock_fini(&t->lock);
+        ae_free(a, t->memory, t->bytes);
+        ae_free(a, t, sizeof(*t));
+        return r;
+    }
+    *ret = t;
+    return 0;
+}
+
+void
+ae_tables_destroy(struct ae_tables *t)
+{
+    if (t == NULL) {
+        return;
+    }
+    const struct avicemu_allocator *a = &t->host->allocator;
+
+    for (uint32_t i = 0; i < AE_SLABS; i++) {
+        if (t->slabs[i].pages != NULL) {
+            (void)ae_mem_remove_own(&t->host->mem, ae_hpa(t->slabs[i].pages));
+            ae_free(a, t->slabs[i].pages, AE_SLAB_PAGES * (size_t)AE_PAGE);
+        }
+    }
+    (void)ae_mem_remove_own(&t->host->mem, ae_hpa(t->memory));
+    ae_free(a, t->memory, t->bytes);
+    ae_lock_fini(&t->lock);
+    ae_free(a, t, sizeof(*t));
+}
+
+/* ---- backing pages ------------------------------------------------------ */
+
+static void *
+slab_take(struct ae_tables *t, uint32_t i)
+{
+    const struct avicemu_allocator *a = &t->host->allocator;
+
+    if (t->slabs[i].pages == NULL) {
+        unsigned char *pages =
+            ae_alloc(a, AE_PAGE, AE_SLAB_PAGES * (size_t)AE_PAGE);
+
+        if (pages == NULL) {
+            return NULL;
+        }
+        if (region_add(t, pages, AE_SLAB_PAGES * (uint64_t)AE_PAGE) != 0) {
+            ae_free(a, pages, AE_SLAB_PAGES * (size_t)AE_PAGE);
+            return NULL;
+        }
+        t->slabs[i].pages = pages;
+    }
+    uint32_t n = ae_lowest_bit32(~t->slabs[i].used);
+
+    t->slabs[i].used |= ae_bit32(n);
+    return t->slabs[i].pages + n * (size_t)AE_PAGE;
+}
+
+void *
+ae_tables_page_get(struct ae_tables *t)
+{
+    void *page = NULL;
+
+    ae_lock(&t->lock);
+    for (uint32_t i = 0; i < AE_SLABS; i++) {
+        if (~t->slabs[i].used != 0) {
+            page = slab_take(t, i);
+            break;
+        }
+    }
+    ae_unlock(&t->lock);
+    if (page != NULL) {
+        memset(page, 0, AE_PAGE);
+    }
+    return page;
+}
+
+void
+ae_tables_page_put(struct ae_tables *t, void *page)
+{
+    ae_lock(&t->lock);
+    for (uint32_t i = 0; i < AE_SLABS && page != NULL; i++) {
+        uint64_t offset = ae_hpa(page) - ae_hpa(t->slabs[i].pages);
+
+        if (t->slabs[i].pages != NULL &&
+            offset < AE_SLAB_PAGES * (uint64_t)AE_PAGE) {
+            t->slabs[i].used &= ~ae_bit32((uint32_t)(offset / AE_PAGE));
+            break;
+        }
+    }
+    ae_unlock(&t->lock);
+}
+
+/* ---- physical table ----------------------------------------------------- */
+
+void
+ae_tables_publish(struct avicemu_vcpu *vcpu)
+{
+    struct ae_tables *t = vcpu->vm->tables;
+    const struct ae_vcpu_avic *v = &vcpu->avic;
+
+    if (!ae_tables_fits(t, vcpu->lapic.initial_id)) {
+        return;
+    }
+    /*
+     * ORD running.B: the page is a vCPU's, then the entry; and IsRunning := 0,
+     * then IRR is read. Partner: running.A in ae_ipi_step(). If weaker: see
+     * ae_tables_stopped(). One store: the owner is the only writer.
+     * Test: race_running.
+     */
+    ae_store_seqcst_u64(&t->physical[vcpu->lapic.initial_id],
+                        ae_physical_entry(ae_hpa(vcpu->lapic.page), v->pcpu,
+                                          v->active && v->loaded &&
+                                              !v->blocked && t->ipiv &&
+                                              (v->has_bell || !v->words)));
+    AE_STEP(running_b);
+}
+
+void
+ae_tables_unpublish(struct avicemu_vcpu *vcpu)
+{
+    struct ae_tables *t = vcpu->vm->tables;
+
+    if (ae_tables_fits(t, vcpu->lapic.initial_id)) {
+        /* ORD running.B: the entry goes, then the grace period. Partner:
+         * running.A, in a read-side section. If weaker: a bit is set in the
+         * page of another vCPU. Test: race_running. */
+        ae_store_seqcst_u64(&t->physical[vcpu->lapic.initial_id], 0);
+    }
+}
+
+void
+ae_tables_stopped(struct avicemu_vcpu *vcpu)
+{
+    vcpu->avic.blocked = true;
+    if (vcpu->avic.active && vcpu->avic.loaded) {
+        /* ORD running.B: IsRunning := 0, then (in halt.c) IRR is read. Partner:
+         * running.A in ae_ipi_step(). If weaker: the sender reads IsRunning =
+         * 1 and rings a core that has left, we read an empty IRR, and sleep on
+         * a pending vector: erratum 1235. Test: race_running. */
+        ae_tables_publish(vcpu);
+    }
+}
+
+void
+ae_tables_resumed(struct avicemu_vcpu *vcpu)
+{
+    vcpu->avic.blocked = false;
+    if (vcpu->avic.active && vcpu->avic.loaded) {
+        ae_tables_publish(vcpu);
+    }
+}
+
+/* ---- logical table ------------------------------------------------------ */
+
+void
+ae_tables_logical(struct ae_tables *t, const uint32_t *ids, uint32_t nr)
+{
+    for (uint32_t i = 0; i < AE_LOGICAL_CLUSTER; i++) {
+        uint32_t entry = 0;
+
+        if (i < nr && ids[i] != 0 && ids[i] - 1 < AE_XAPIC_BROADCAST &&
+            ae_tables_fits(t, ids[i] - 1)) {
+            entry = AVICEMU_LOGICAL_VALID | (ids[i] - 1);
+        }
+        /* ORD none: only writers, under the map's lock, read it here. */
+        if (ae_load_relaxed_u32(&t->logical[i]) != entry) {
+            /* ORD ident.A: identity, then the entry. Partner: ident.B, a
+             * sender's walk. If weaker: an IPI after the LDR write goes where
+             * the bit was before. Test: race_ident. */
+            ae_store_seqcst_u32(&t->logical[i], entry);
+        }
+    }
+}
+
+/* ---- inhibits ----------------------------------------------------------- */
+
+bool
+ae_tables_inhibit(struct ae_tables *t, uint32_t mask, uint32_t value)
+{
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&t->inhibits);
+    uint32_t next;
+
+    do {
+        next = (old & ~mask) | (value & mask);
+        if (next == old) {
+            return false;
+        }
+        /*
+         * ORD inhibit.A: the word, then the request to each vCPU. Partner:
+         * inhibit.B in ae_active_update(). If weaker: a vCPU takes the
+         * request, reads the old word, and stays on it. Test: race_inhibit.
+         */
+    } while (!ae_cas_seqcst_u32(&t->inhibits, &old, next));
+    AE_STEP(inhibit_a);
+    return (old == 0) != (next == 0);
+}
