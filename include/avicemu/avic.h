@@ -64,7 +64,8 @@ enum avicemu_recheck {
  *
  * @param cpu  flags as for enter
  * @param ret  what: INJECT or 0; vector; cr8. ack what was injected
- * @return 0; -EAGAIN (the doorbell was not rung: nothing written); -EINVAL;
+ * @return 0; -EAGAIN (the doorbell was not rung: nothing read or written);
+ *         -EINVAL;
  *         -EBUSY (not between enter and exit); -EOPNOTSUPP (AVIC not active)
  *
  * Threads: owner. Progress: wait-free. Unrung it costs one load.

@@ -41,7 +41,11 @@ int
 avicemu_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
                      const struct avicemu_cpu *cpu, struct avicemu_todo *ret)
 {
-    AE_CHECK(vcpu != NULL && cpu != NULL && ret != NULL, -EINVAL);
+    AE_CHECK(vcpu != NULL, -EINVAL);
+    if (AE_LIKELY(when == AVICEMU_RECHECK_DOORBELL && ae_vcpu_unrung(vcpu))) {
+        return -EAGAIN; /* between most instructions */
+    }
+    AE_CHECK(cpu != NULL && ret != NULL, -EINVAL);
     AE_CHECK(cpu->size >= sizeof(*cpu) && ret->size >= sizeof(*ret), -EINVAL);
     AE_CHECK((unsigned)when <= AVICEMU_RECHECK_ALWAYS, -EINVAL);
     ae_own(vcpu);

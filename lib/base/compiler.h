@@ -19,6 +19,7 @@
 #define AE_UNUSED      __attribute__((unused))
 #define AE_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define AE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define AE_NOINLINE    __attribute__((noinline))
 
 #define AE_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

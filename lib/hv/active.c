@@ -11,17 +11,15 @@
  * a kernel re-derives here are none of ours: IRR and ISR are scanned in the
  * page at every entry, PPR is in the page in either state.
  *
- * A flip is requested of each vCPU, which follows at its next entry. Until it
- * does, some vCPUs have AVIC and others not; that is right by itself, since
- * IsRunning = 0 makes every IPI to them exit and be completed in software. Only
- * what the tables cannot say (an id without an entry, two vCPUs with one id)
- * waits for the senders' next entries.
+ * Each vCPU looks at the word when it enters; who changes it kicks those that
+ * are in the guest. Until a vCPU follows, some have AVIC and others not; that
+ * is right by itself, since IsRunning = 0 makes every IPI to them exit and be
+ * completed in software. Only what the tables cannot say (an id without an
+ * entry, two vCPUs with one id) waits for the senders' next entries.
  *
  * Edges
- *   inhibit A ae_tables_inhibit()  word -> request event        seq_cst
- *           B ae_active_look()     event taken -> word          seq_cst
- *   kick    (deliver.c) the request is an event like others: an entry sees
- *           it, or the requester sees the entry and kicks.
+ *   inhibit A ae_tables_inhibit()  word -> states (ae_calls_all)    seq_cst
+ *           B ae_vcpu_enter()      state := in guest -> word        seq_cst
  *
  * update, look, vmrun, load, put are the owner's; inhibit and request are for
  * any thread, O(vCPUs).
@@ -95,6 +93,7 @@ ae_active_init(struct avicemu_vcpu *vcpu)
 
     v->core.hw = &t->hw;
     v->words = t->words;
+    v->v_tpr = AE_V_TPR_UNKNOWN;
     ae_vmcb_write(v->core.vmcb, AVICEMU_VMCB_APIC_BAR, AE_APIC_DEFAULT_BASE);
     ae_vmcb_write(v->core.vmcb, AVICEMU_VMCB_BACKING_PAGE,
                   ae_hpa(vcpu->lapic.page));
@@ -113,7 +112,7 @@ ae_active_update(struct avicemu_vcpu *vcpu)
     struct ae_tables *t = vcpu->vm->tables;
     struct ae_vcpu_avic *v = &vcpu->avic;
     enum avicemu_apic_mode mode = ae_lapic_mode(&vcpu->lapic);
-    /* ORD inhibit.B: the request, then the word. Partner: inhibit.A in
+    /* ORD inhibit.B: the state, then the word. Partner: inhibit.A in
      * ae_tables_inhibit(). If weaker: see there. Test: race_inhibit. */
     bool active =
         ae_load_seqcst_u32(&t->inhibits) == 0 && mode != AVICEMU_APIC_DISABLED;
@@ -139,25 +138,12 @@ ae_active_update(struct avicemu_vcpu *vcpu)
     vmcb_set32(vcpu, AVICEMU_VMCB_CLEAN,
                (uint32_t)ae_vmcb_read(v->core.vmcb, AVICEMU_VMCB_CLEAN) &
                    ~CLEAN_FLIP);
+    v->v_tpr = AE_V_TPR_UNKNOWN;
     ae_active_vmrun(vcpu);
 }
 
 void
-ae_active_look(struct avicemu_vcpu *vcpu)
-{
-    /* ORD none: the exchange below takes what is there; one that comes later
-     * is seen at entry (edge kick) or at the next one. */
-    if ((ae_load_relaxed_u32(&vcpu->events) & AE_EV_UPDATE) == 0) {
-        return;
-    }
-    /* ORD inhibit.B: the request, then the word. Partner: inhibit.A. If weaker:
-     * see ae_tables_inhibit(). Test: race_inhibit. */
-    (void)ae_fetch_and_seqcst_u32(&vcpu->events, ~AE_EV_UPDATE);
-    ae_active_update(vcpu);
-}
-
-void
-ae_active_vmrun(struct avicemu_vcpu *vcpu)
+ae_active_vmrun_all(struct avicemu_vcpu *vcpu)
 {
     struct ae_vcpu_avic *v = &vcpu->avic;
     unsigned char *vmcb = v->core.vmcb;
@@ -168,6 +154,7 @@ ae_active_vmrun(struct avicemu_vcpu *vcpu)
         ae_vmcb_write(vmcb, AVICEMU_VMCB_INT_CTL,
                       (ctl & ~AVICEMU_INT_V_TPR) | tpr);
     }
+    v->v_tpr = (uint8_t)tpr;
     uint32_t clean = (uint32_t)ae_vmcb_read(vmcb, AVICEMU_VMCB_CLEAN);
 
     if (AE_LIKELY((clean & CLEAN_FLIP) == CLEAN_FLIP)) {
@@ -187,20 +174,7 @@ ae_active_vmrun(struct avicemu_vcpu *vcpu)
 void
 ae_active_request(struct avicemu_vm *vm)
 {
-    struct ae_calls calls;
-
-    ae_calls_begin(&calls);
-    ae_rcu_enter();
-    for (uint32_t idx = 0; idx < ae_apicmap_nr_slots(&vm->map); idx++) {
-        struct avicemu_vcpu *vcpu = ae_apicmap_at(&vm->map, idx);
-
-        if (vcpu != NULL) {
-            ae_deliver_request(vcpu);
-            ae_calls_add(&calls, vcpu, AE_LEVEL_REQUEST);
-        }
-    }
-    ae_rcu_leave();
-    ae_calls_end(&calls);
+    (void)ae_calls_all(vm, AE_LEVEL_REQUEST);
 }
 
 void
@@ -220,6 +194,7 @@ ae_active_load(struct avicemu_vcpu *vcpu, uint32_t pcpu)
 
     v->loaded = true;
     v->pcpu = pcpu;
+    v->word = ae_avic_bell(v->core.hw, pcpu);
     v->has_bell = v->words && pcpu < v->core.hw->nr_doorbells;
     /* ORD none: a poster that rings the core before wakes nobody who is not
      * about to enter and scan. */

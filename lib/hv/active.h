@@ -21,19 +21,37 @@ ae_active_init(struct avicemu_vcpu *vcpu);
 void
 ae_active_update(struct avicemu_vcpu *vcpu);
 
-/* Take the request that others may have made. Owner. */
-void
-ae_active_look(struct avicemu_vcpu *vcpu);
+/* The entry rule: is AVIC as the inhibit word and the mode have it? Owner. */
+static inline bool
+ae_active_follows(const struct avicemu_vcpu *vcpu)
+{
+    const struct ae_tables *t = vcpu->vm->tables;
+
+    /* ORD inhibit.B: the state, then the word. Partner: inhibit.A in
+     * ae_tables_inhibit(). If weaker: see there. Test: race_inhibit. */
+    return t == NULL ||
+           vcpu->avic.active == (ae_load_seqcst_u32(&t->inhibits) == 0 &&
+                                 ae_lapic_enabled(&vcpu->lapic));
+}
 
 /* The silicon's VMRUN: latch what changed, keep V_TPR in step. Owner. */
 void
-ae_active_vmrun(struct avicemu_vcpu *vcpu);
+ae_active_vmrun_all(struct avicemu_vcpu *vcpu);
+static inline void
+ae_active_vmrun(struct avicemu_vcpu *vcpu)
+{
+    if (AE_UNLIKELY(vcpu->avic.v_tpr != ae_vector_class(ae_vapic_read(
+                                            vcpu->lapic.page, LAPIC_TPR)))) {
+        ae_active_vmrun_all(vcpu);
+    }
+}
 
 /* Change reasons; if AVIC goes on or off, tell all vCPUs. Any thread. */
 void
 ae_active_inhibit(struct avicemu_vm *vm, uint32_t mask, uint32_t value);
 
-/* All vCPUs must look at the inhibit word. Calls kick. Any thread. */
+/* All vCPUs in the guest must come out and look at the inhibit word. Calls
+ * kick. Any thread. */
 void
 ae_active_request(struct avicemu_vm *vm);
 
@@ -65,16 +83,21 @@ ae_active_in_guest(const struct avicemu_vcpu *vcpu)
 static inline int
 ae_active_requested(const struct avicemu_vcpu *vcpu)
 {
-    return AE_UNLIKELY(vcpu->avic.active)
-               ? ae_vapic_highest(vcpu->lapic.page, LAPIC_IRR)
-               : ae_lapic_requested(&vcpu->lapic);
+    if (AE_LIKELY(ae_vapic_empty(vcpu->lapic.page, LAPIC_IRR))) {
+        return -1;
+    }
+    return AE_UNLIKELY(vcpu->avic.active) ? ae_avic_requested(vcpu->lapic.page)
+                                          : ae_lapic_requested(&vcpu->lapic);
 }
 
 static inline int
 ae_active_deliverable(const struct avicemu_vcpu *vcpu, int requested)
 {
+    if (requested < 0) {
+        return -1;
+    }
     return AE_UNLIKELY(vcpu->avic.active)
-               ? ae_avic_pending(vcpu->lapic.page)
+               ? ae_avic_deliverable(vcpu->lapic.page, requested)
                : ae_lapic_deliverable(&vcpu->lapic, requested);
 }
 

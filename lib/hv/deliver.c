@@ -31,6 +31,7 @@
 #include "hv/deliver.h"
 
 #include "base/rcu.h"
+#include "hv/tables.h"
 
 /* Callbacks nest at most through a VMM that posts from one. Thread-local, so
  * that destroy can refuse to wait for itself. */
@@ -70,7 +71,8 @@ ae_call(struct avicemu_vcpu *vcpu, enum ae_call call)
     } else if (call == AE_CALL_RING) {
         /* ORD none: a core that it has left is rung in vain, and it scans IRR
          * when it enters elsewhere. */
-        ae_avic_ring(vcpu->avic.core.hw, ae_load_relaxed_u32(&vcpu->avic.bell));
+        ae_avic_ring(&vcpu->vm->tables->hw,
+                     ae_load_relaxed_u32(&vcpu->avic.bell));
     }
 }
 
@@ -143,12 +145,6 @@ owner_put(struct avicemu_vcpu *vcpu, uint32_t event)
      * the owner takes the event and does not see why. Test: race_expire. */
     (void)ae_fetch_or_seqcst_u32(&vcpu->events, event);
     AE_STEP(expire_a);
-}
-
-void
-ae_deliver_request(struct avicemu_vcpu *vcpu)
-{
-    owner_put(vcpu, AE_EV_UPDATE);
 }
 
 enum ae_call
@@ -432,6 +428,25 @@ ae_calls_end(struct ae_calls *calls)
     calls_unpin(calls);
 }
 
+unsigned
+ae_calls_all(struct avicemu_vm *vm, unsigned level)
+{
+    struct ae_calls calls;
+
+    ae_calls_begin(&calls);
+    ae_rcu_enter();
+    for (uint32_t idx = 0; idx < ae_apicmap_nr_slots(&vm->map); idx++) {
+        struct avicemu_vcpu *vcpu = ae_apicmap_at(&vm->map, idx);
+
+        if (vcpu != NULL) {
+            ae_calls_add(&calls, vcpu, level);
+        }
+    }
+    ae_rcu_leave();
+    ae_calls_end(&calls);
+    return calls.nr_due;
+}
+
 /* ---- messages ----------------------------------------------------------- */
 
 /* A message under way: the counts, and who is to be called. */
@@ -439,8 +454,8 @@ struct delivery {
     struct avicemu_vm *vm;
     struct avicemu_vcpu *sender;
     const struct ae_message *m;
-    struct avicemu_posted *posted; /* NULL: nothing is put, only called */
-    bool reached;                  /* somebody matched */
+    struct avicemu_posted *posted;
+    bool reached; /* somebody matched */
     struct ae_calls calls;
 };
 
@@ -525,14 +540,11 @@ static void
 deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
 {
     enum avicemu_drop why = AVICEMU_DROP_DISABLED;
-    unsigned level = 2 * ae_vector_class(d->m->vector);
+    unsigned level;
+    enum avicemu_post result = put_at(d, vcpu, &why, &level);
 
     d->reached = true;
-    if (d->posted != NULL) {
-        enum avicemu_post result = put_at(d, vcpu, &why, &level);
-
-        count_result(d, vcpu, result, why);
-    }
+    count_result(d, vcpu, result, why);
     ae_calls_add(&d->calls, vcpu, level);
 }
 
@@ -648,22 +660,6 @@ arbitrates(const struct delivery *d)
              d->m->dest == AE_XAPIC_BROADCAST);
 }
 
-/* To all that it concerns; arbitration is over where nothing is put. */
-static void
-deliver(struct delivery *d)
-{
-    ae_rcu_enter();
-    if (d->m->shorthand == AE_DSH_SELF) {
-        deliver_to(d, d->sender);
-    } else if (d->posted != NULL && arbitrates(d)) {
-        deliver_arbitrated(d);
-    } else if (!deliver_found(d)) {
-        deliver_scan(d);
-    }
-    ae_rcu_leave();
-    ae_calls_end(&d->calls);
-}
-
 void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted)
@@ -676,24 +672,17 @@ ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
     d.posted = posted;
     d.reached = false;
     ae_calls_begin(&d.calls);
-    deliver(&d);
+    ae_rcu_enter();
+    if (m->shorthand == AE_DSH_SELF) {
+        deliver_to(&d, sender);
+    } else if (arbitrates(&d)) {
+        deliver_arbitrated(&d);
+    } else if (!deliver_found(&d)) {
+        deliver_scan(&d);
+    }
+    ae_rcu_leave();
+    ae_calls_end(&d.calls);
     if (!d.reached) {
         count_result(&d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_NO_TARGET);
     }
-}
-
-unsigned
-ae_deliver_again(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
-                 const struct ae_message *m)
-{
-    struct delivery d;
-
-    d.vm = vm;
-    d.sender = sender;
-    d.m = m;
-    d.posted = NULL;
-    d.reached = false;
-    ae_calls_begin(&d.calls);
-    deliver(&d);
-    return d.calls.nr_due;
 }

@@ -53,10 +53,6 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
 void
 ae_call(struct avicemu_vcpu *vcpu, enum ae_call call);
 
-/* Set AE_EV_UPDATE; the caller adds a call of AE_LEVEL_REQUEST. */
-void
-ae_deliver_request(struct avicemu_vcpu *vcpu);
-
 /* ---- calls to several, from a read-side section ------------------------- */
 
 #define AE_CALLS_BATCH 32u
@@ -86,6 +82,11 @@ ae_calls_add(struct ae_calls *calls, struct avicemu_vcpu *vcpu, unsigned level);
 void
 ae_calls_end(struct ae_calls *calls);
 
+/* Something of this level became pending at all vCPUs. Outside a section.
+ * Returns how many calls were due. */
+unsigned
+ae_calls_all(struct avicemu_vm *vm, unsigned level);
+
 /* ---- messages ----------------------------------------------------------- */
 
 /*
@@ -95,12 +96,6 @@ ae_calls_end(struct ae_calls *calls);
 void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted);
-
-/* The vectors of a message are pending already: only call whom it concerns.
- * How many calls were due. */
-unsigned
-ae_deliver_again(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
-                 const struct ae_message *m);
 
 /* The sender's books about a vector that became pending at target. In the
  * section that found the target. */

@@ -167,33 +167,57 @@ tpr_threshold(struct avicemu_vcpu *vcpu, int irr)
                : 0;
 }
 
+/* The state word again, of a vCPU that took up a flip: a call that somebody
+ * claimed stays claimed. */
+static void
+state_again(struct avicemu_vcpu *vcpu)
+{
+    /* ORD none: the first guess of the exchange below. */
+    uint32_t old = ae_load_relaxed_u32(&vcpu->state);
+    uint32_t next;
+
+    do {
+        next = ae_active_in_guest(vcpu) | (old & AE_STATE_KICKED);
+        /* ORD kick.B, inhibit.B: as state_enter(). */
+    } while (!ae_cas_seqcst_u32(&vcpu->state, &old, next));
+}
+
 /* From here on posters call, or ring. The events that they and we see. */
 static uint32_t
 state_enter(struct avicemu_vcpu *vcpu)
 {
-    uint32_t events;
+    if (vcpu->avic.active) {
+        ae_active_vmrun(vcpu);
+        /* Hardware asks no APIC whether it is enabled: a bit that is there is
+         * pending. */
+        vcpu->lapic.irr_special &= (uint8_t)~AE_IRR_VOID;
+    }
+    /*
+     * ORD kick.B, inhibit.B: state := in guest, then events, IRR and (in
+     * ae_active_follows()) the inhibit word. Partner: kick.A in hv/deliver.c,
+     * inhibit.A in ae_tables_inhibit(). If weaker: the other side reads
+     * "outside" and does not kick, we read what was before, and the guest runs
+     * on beside a pending vector, or with AVIC although it is inhibited.
+     * Test: race_kick, race_inhibit.
+     */
+    ae_store_seqcst_u32(&vcpu->state, ae_active_in_guest(vcpu));
+    AE_STEP(kick_b);
+    while (AE_UNLIKELY(!ae_active_follows(vcpu))) {
+        ae_active_update(vcpu);
+        state_again(vcpu);
+    }
+    ae_vcpu_look(vcpu);
+    /* ORD kick.B: as above. */
+    return ae_load_seqcst_u32(&vcpu->events);
+}
 
-    do {
-        ae_active_look(vcpu);
-        if (vcpu->avic.active) {
-            ae_active_vmrun(vcpu);
-            /* Hardware asks no APIC whether it is enabled: a bit that is there
-             * is pending. */
-            vcpu->lapic.irr_special &= (uint8_t)~AE_IRR_VOID;
-        }
-        /*
-         * ORD kick.B: state := in guest, then events and IRR. Partner: kick.A
-         * in hv/deliver.c. If weaker: the poster reads "outside" and does not
-         * kick, we read an empty IRR, and the guest runs on beside a pending
-         * vector. Test: race_kick.
-         */
-        ae_store_seqcst_u32(&vcpu->state, ae_active_in_guest(vcpu));
-        AE_STEP(kick_b);
-        ae_vcpu_look(vcpu);
-        /* ORD kick.B: as above. */
-        events = ae_load_seqcst_u32(&vcpu->events);
-    } while (AE_UNLIKELY((events & AE_EV_UPDATE) != 0));
-    return events;
+/* What every todo says. */
+static void
+todo_common(const struct avicemu_vcpu *vcpu, struct avicemu_todo *todo)
+{
+    todo->cr8 =
+        (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
+    todo->deadline = vcpu->lapic.timer.deadline;
 }
 
 static void
@@ -206,30 +230,53 @@ todo_fill(struct avicemu_vcpu *vcpu, struct choice *c,
     c->vector = ae_active_deliverable(vcpu, requested);
     c->extint = extint_waits(vcpu, c->events);
     choose(vcpu, c, todo);
-    todo->cr8 =
-        (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
     todo->tpr_threshold = c->hardware ? 0 : tpr_threshold(vcpu, requested);
-    todo->deadline = vcpu->lapic.timer.deadline;
+    todo_common(vcpu, todo);
+}
+
+/* Nothing waits and nothing is to be chosen from, as at most entries. */
+static inline bool
+is_quiet(const struct avicemu_vcpu *vcpu, uint32_t events)
+{
+    return events == 0 && !vcpu->halted && !vcpu->extint_latched &&
+           vcpu->vm->ops.inta == NULL &&
+           ae_vapic_empty(vcpu->lapic.page, LAPIC_IRR);
+}
+
+static AE_NOINLINE void
+enter_choose(struct avicemu_vcpu *vcpu, uint32_t events,
+             struct avicemu_todo *todo)
+{
+    struct choice c = { .flags = vcpu->cpu_flags, .events = events };
+
+    todo_fill(vcpu, &c, todo);
+    if ((todo->what & AVICEMU_DO_SLEEP) == 0) {
+        vcpu->halted = false;
+    }
 }
 
 int
 ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
               struct avicemu_todo *todo)
 {
-    struct choice c = { .flags = cpu->flags };
-
     if (!ae_vcpu_outside(vcpu)) {
         return -EBUSY;
     }
+    uint32_t events = state_enter(vcpu);
+
+    /* Behind the barrier, which would wait for these stores. */
     vcpu->cpu_flags = cpu->flags;
     vcpu->lapic.imported = false;
     vcpu->lapic.waiting_deadline = 0; /* the host is done loading */
-    c.events = state_enter(vcpu);
-    todo_fill(vcpu, &c, todo);
-    if ((todo->what & AVICEMU_DO_SLEEP) == 0) {
-        vcpu->halted = false;
-    }
     vcpu->stats.entries++;
+    if (AE_LIKELY(is_quiet(vcpu, events))) {
+        todo->what = 0;
+        todo->vector = 0;
+        todo->tpr_threshold = 0;
+        todo_common(vcpu, todo);
+    } else {
+        enter_choose(vcpu, events, todo);
+    }
     return 0;
 }
 
@@ -363,7 +410,6 @@ ack_init(struct avicemu_vcpu *vcpu)
         /* A SIPI right behind the INIT stays; the BSP has no use for it. */
         next = (old & (AE_EV_SIPI | AE_EV_SIPI_VECTOR | AE_EV_EXPIRED)) | wait;
         next = wait != 0 ? next : next & AE_EV_EXPIRED;
-        next |= ae_vcpu_update_event(vcpu);
         /* ORD kick.B: as event_take(). */
     } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
     /* This INIT is taken, and a SIPI that stays is not lost. */

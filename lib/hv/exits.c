@@ -14,7 +14,7 @@
  * at once. Handlers [APM2 15.29.9], [KVM]:
  *
  *   401h id 0, 2, 4  the whole command again in software (errors included)
- *        id 1        all IRR bits are set: wake or kick the targets
+ *        id 1        all IRR bits are set: wake or kick their vCPUs
  *        id 3        dropped: only wrong tables of our own could cause it
  *   402h             the register file (hw/lapic_access.c) carries it out
  *
@@ -50,6 +50,7 @@ exit_record(struct avicemu_vcpu *vcpu, uint64_t code, uint64_t info1,
 {
     ae_rcu_enter();
     ae_core_exit(&vcpu->avic.core, code, info1, info2);
+    vcpu->avic.v_tpr = AE_V_TPR_UNKNOWN; /* it wrote V_TPR */
     ae_rcu_leave();
 }
 
@@ -90,15 +91,15 @@ exit_intercept(struct avicemu_vcpu *vcpu, const struct ae_exit *what,
 
 /* ---- IPIs --------------------------------------------------------------- */
 
-/* The engine has set an IRR bit: into the books, as a software IPI is. */
+/* The engine has set an IRR bit: into the books, as a software IPI is. The page
+ * says whose it is; the id may be another vCPU's by now. */
 static void
-ipi_book(struct avicemu_vcpu *vcpu, const struct ae_ipi *ipi, bool self)
+ipi_book(struct avicemu_vcpu *vcpu, const struct ae_ipi *ipi)
 {
-    struct avicemu_vcpu *target = vcpu;
+    const struct avicemu_vcpu *target =
+        vcpu->books != NULL ? ae_tables_owner(vcpu->vm->tables, ipi->page)
+                            : NULL;
 
-    if (!self && vcpu->books != NULL) {
-        target = ae_apicmap_by_id(&vcpu->vm->map, ipi->guest_id);
-    }
     ae_deliver_book(vcpu, target, (uint8_t)AE_GET(ipi->icr_low, ICR_VECTOR),
                     (enum avicemu_post)ipi->posted);
 }
@@ -133,7 +134,7 @@ ipi_run(struct avicemu_vcpu *vcpu, struct ae_ipi *ipi)
     ae_rcu_enter();
     while ((event = ae_ipi_step(ipi)) != AVICEMU_CORE_FINISHED) {
         if (event == AVICEMU_CORE_IRR) {
-            ipi_book(vcpu, ipi, self);
+            ipi_book(vcpu, ipi);
         } else if (event == AVICEMU_CORE_RANG) {
             vcpu->stats.doorbells++;
             if (!vcpu->avic.words) {
@@ -184,8 +185,11 @@ ipi_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
     exit_record(vcpu, AVICEMU_EXIT_INCOMPLETE_IPI, ae_ipi_info1(&ipi),
                 ae_ipi_info2(&ipi));
     what->failure = ipi.failure;
-    what->icr_low = low;
-    what->icr_high = high;
+    what->level = (uint8_t)ipi_level(&ipi);
+    what->nr_ids = ipi.nr_targets;
+    for (unsigned i = 0; i < ipi.nr_targets; i++) {
+        what->ids[i] = ipi.targets[i].id;
+    }
     return exit_begin(vcpu, what, NULL);
 }
 
@@ -197,18 +201,14 @@ v_tpr_sync(struct avicemu_vcpu *vcpu)
     ae_active_vmrun(vcpu);
 }
 
+/* An EOI that has more to do than to retire its vector. */
 static enum avicemu_access
-eoi_write(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
+eoi_long(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
 {
     struct ae_lapic *l = &vcpu->lapic;
+    uint8_t vector = (uint8_t)ae_vapic_highest(l->page, LAPIC_ISR);
     struct ae_lapic_effects fx = { .what = 0 };
-    uint8_t vector;
 
-    if (AE_LIKELY(ae_vcpu_eoi_short(vcpu))) {
-        vcpu->stats.avic_accelerated++;
-        return AVICEMU_ACCESS_DONE;
-    }
-    vector = (uint8_t)ae_vapic_highest(l->page, LAPIC_ISR);
     if (ae_vapic_test(l->page, LAPIC_TMR, vector)) {
         vcpu->stats.avic_trapped++;
         return exit_noaccel(vcpu, what, LAPIC_EOI >> 4, vector, NULL);
@@ -217,6 +217,16 @@ eoi_write(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
     vcpu->stats.avic_accelerated++;
     ae_lapic_eoi(l, vector, &fx);
     ae_vcpu_apply(vcpu, &fx);
+    return AVICEMU_ACCESS_DONE;
+}
+
+static enum avicemu_access
+eoi_write(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
+{
+    if (AE_UNLIKELY(!ae_vcpu_eoi_short(vcpu))) {
+        return eoi_long(vcpu, what);
+    }
+    vcpu->stats.avic_accelerated++;
     return AVICEMU_ACCESS_DONE;
 }
 
@@ -455,17 +465,40 @@ emulate(struct avicemu_vcpu *vcpu, const struct ae_exit *e, uint64_t *ret)
     }
 }
 
+/*
+ * The IRR bits are set, so it is those vCPUs that must hear of it, whatever
+ * their ids match by now. Some may have been doorbelled: once more is harmless.
+ */
+static unsigned
+wake_targets(struct avicemu_vcpu *vcpu, const struct ae_exit *e)
+{
+    struct ae_calls calls;
+
+    if (e->nr_ids == 0) {
+        return ae_calls_all(vcpu->vm, e->level); /* a broadcast */
+    }
+    ae_calls_begin(&calls);
+    ae_rcu_enter();
+    for (unsigned i = 0; i < e->nr_ids; i++) {
+        struct avicemu_vcpu *target =
+            ae_apicmap_by_id(&vcpu->vm->map, e->ids[i]);
+
+        if (target != NULL) {
+            ae_calls_add(&calls, target, e->level);
+        }
+    }
+    ae_rcu_leave();
+    ae_calls_end(&calls);
+    return calls.nr_due;
+}
+
 static enum avicemu_access
 handle_incomplete(struct avicemu_vcpu *vcpu, const struct ae_exit *e)
 {
     switch ((enum avicemu_ipi_failure)(e->failure - 1)) {
-    case AVICEMU_IPI_NOT_RUNNING: {
-        struct ae_message m = ae_lapic_icr_message(e->icr_low, e->icr_high,
-                                                   ae_lapic_x2(&vcpu->lapic));
-
-        vcpu->stats.ipi_wakes += ae_deliver_again(vcpu->vm, vcpu, &m);
+    case AVICEMU_IPI_NOT_RUNNING:
+        vcpu->stats.ipi_wakes += wake_targets(vcpu, e);
         return AVICEMU_ACCESS_DONE;
-    }
     case AVICEMU_IPI_BACKING:
         vcpu->stats.ipi_dropped++;
         return AVICEMU_ACCESS_DONE;

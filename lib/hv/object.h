@@ -57,7 +57,6 @@ enum ae_level {
  *
  *   1:0 NMIs waiting (0..2)  2 SMI  3 INIT  4 SIPI  5 waits for SIPI
  *   6 ExtINT by IPI  7 a deadline may have passed  8 look at the ESR
- *   9 look at the inhibit word
  *   23:16 SIPI vector
  */
 #define AE_EV_NMI_MASK    0x3u
@@ -68,7 +67,6 @@ enum ae_level {
 #define AE_EV_EXTINT      0x40u
 #define AE_EV_EXPIRED     0x80u
 #define AE_EV_ERROR       0x100u
-#define AE_EV_UPDATE      0x200u
 #define AE_EV_SIPI_SHIFT  16
 #define AE_EV_SIPI_VECTOR 0x00ff0000u
 #define AE_EV_SAVED       0x00ff017fu /* what a snapshot keeps */
@@ -107,8 +105,12 @@ struct ae_exit {
     uint64_t at;
     uint64_t value;
     uint32_t failure; /* IPI: enum avicemu_ipi_failure + 1; 0: no IPI */
-    uint32_t icr_low, icr_high;
+    uint8_t level;    /* IPI: of its vector */
+    uint8_t nr_ids;   /* whose IRR bits are set; 0 of a broadcast */
+    uint16_t ids[AE_IPI_MAX_DIRECTED];
 };
+
+#define AE_V_TPR_UNKNOWN 0xffu
 
 /* AVIC of one vCPU; all zero in a VM without. Owner's, but for bell. */
 struct ae_vcpu_avic {
@@ -119,8 +121,10 @@ struct ae_vcpu_avic {
     bool blocked;  /* between block_begin and block_end */
     bool words;    /* of the host */
     bool has_bell; /* words, and pcpu has one */
+    uint8_t v_tpr; /* in the VMCB; UNKNOWN: VMRUN has to look at all of it */
     uint32_t pcpu;
-    _Atomic uint32_t bell; /* the pCPU whose doorbell others ring */
+    _Atomic uint32_t *word; /* pcpu's doorbell; NULL: it has none */
+    _Atomic uint32_t bell;  /* the pCPU whose doorbell others ring */
     struct ae_exit exit;
 };
 

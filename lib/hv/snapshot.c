@@ -334,8 +334,7 @@ load_image(struct avicemu_vcpu *vcpu, const struct image *im)
     ae_store_relaxed_u32(&l->lint_lines, im->lines);
     /* ORD wake.B: an event is either lost to this load, and counted, or
      * stays. Partner: wake.A. If weaker: neither. Test: race_expire. */
-    uint32_t lost = ae_exchange_seqcst_u32(
-        &vcpu->events, im->events | ae_vcpu_update_event(vcpu));
+    uint32_t lost = ae_exchange_seqcst_u32(&vcpu->events, im->events);
 
     ae_vcpu_book_lost(vcpu, lost);
     vcpu->halted = im->halted != 0;

@@ -203,6 +203,15 @@ ae_tables_create(struct avicemu_vm *vm, const struct avicemu_vm_config *config,
     return 0;
 }
 
+static unsigned char *
+slab_pages(const struct ae_tables *t, uint32_t i)
+{
+    /* ORD vcpu.B: the slab, then its owners; they were written before the table
+     * or the map named the page. Partner: vcpu.A. If weaker: a page without an
+     * owner. Test: race_books. */
+    return ae_load_acquire_ptr(&t->slabs[i].pages);
+}
+
 void
 ae_tables_destroy(struct ae_tables *t)
 {
@@ -212,9 +221,11 @@ ae_tables_destroy(struct ae_tables *t)
     const struct avicemu_allocator *a = &t->host->allocator;
 
     for (uint32_t i = 0; i < AE_SLABS; i++) {
-        if (t->slabs[i].pages != NULL) {
-            (void)ae_mem_remove_own(&t->host->mem, ae_hpa(t->slabs[i].pages));
-            ae_free(a, t->slabs[i].pages, AE_SLAB_PAGES * (size_t)AE_PAGE);
+        unsigned char *pages = slab_pages(t, i);
+
+        if (pages != NULL) {
+            (void)ae_mem_remove_own(&t->host->mem, ae_hpa(pages));
+            ae_free(a, pages, AE_SLAB_PAGES * (size_t)AE_PAGE);
         }
     }
     (void)ae_mem_remove_own(&t->host->mem, ae_hpa(t->memory));
@@ -225,39 +236,48 @@ ae_tables_destroy(struct ae_tables *t)
 
 /* ---- backing pages ------------------------------------------------------ */
 
-static void *
-slab_take(struct ae_tables *t, uint32_t i)
+static bool
+slab_make_locked(struct ae_tables *t, uint32_t i)
 {
     const struct avicemu_allocator *a = &t->host->allocator;
+    const size_t bytes = AE_SLAB_PAGES * (size_t)AE_PAGE;
+    unsigned char *pages = ae_alloc(a, AE_PAGE, bytes);
 
-    if (t->slabs[i].pages == NULL) {
-        unsigned char *pages =
-            ae_alloc(a, AE_PAGE, AE_SLAB_PAGES * (size_t)AE_PAGE);
+    if (pages == NULL) {
+        return false;
+    }
+    if (region_add(t, pages, bytes) != 0) {
+        ae_free(a, pages, bytes);
+        return false;
+    }
+    /* ORD vcpu.A: the slab, before any of its pages is named. Partner: vcpu.B
+     * in slab_pages(). If weaker: see there. Test: race_books. */
+    ae_store_release_ptr(&t->slabs[i].pages, pages);
+    return true;
+}
 
-        if (pages == NULL) {
-            return NULL;
-        }
-        if (region_add(t, pages, AE_SLAB_PAGES * (uint64_t)AE_PAGE) != 0) {
-            ae_free(a, pages, AE_SLAB_PAGES * (size_t)AE_PAGE);
-            return NULL;
-        }
-        t->slabs[i].pages = pages;
+static void *
+slab_take_locked(struct ae_tables *t, uint32_t i, struct avicemu_vcpu *owner)
+{
+    if (slab_pages(t, i) == NULL && !slab_make_locked(t, i)) {
+        return NULL;
     }
     uint32_t n = ae_lowest_bit32(~t->slabs[i].used);
 
     t->slabs[i].used |= ae_bit32(n);
-    return t->slabs[i].pages + n * (size_t)AE_PAGE;
+    t->slabs[i].owners[n] = owner;
+    return slab_pages(t, i) + n * (size_t)AE_PAGE;
 }
 
 void *
-ae_tables_page_get(struct ae_tables *t)
+ae_tables_page_get(struct ae_tables *t, struct avicemu_vcpu *owner)
 {
     void *page = NULL;
 
     ae_lock(&t->lock);
     for (uint32_t i = 0; i < AE_SLABS; i++) {
         if (~t->slabs[i].used != 0) {
-            page = slab_take(t, i);
+            page = slab_take_locked(t, i, owner);
             break;
         }
     }
@@ -268,20 +288,41 @@ ae_tables_page_get(struct ae_tables *t)
     return page;
 }
 
+/* The slab that holds a page, and which of its pages; false: none. */
+static bool
+slab_find(const struct ae_tables *t, uint64_t hpa, uint32_t *slab, uint32_t *n)
+{
+    for (uint32_t i = 0; i < AE_SLABS; i++) {
+        const unsigned char *pages = slab_pages(t, i);
+        uint64_t offset = hpa - ae_hpa(pages);
+
+        if (pages != NULL && offset < AE_SLAB_PAGES * (uint64_t)AE_PAGE) {
+            *slab = i;
+            *n = (uint32_t)(offset / AE_PAGE);
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 ae_tables_page_put(struct ae_tables *t, void *page)
 {
-    ae_lock(&t->lock);
-    for (uint32_t i = 0; i < AE_SLABS && page != NULL; i++) {
-        uint64_t offset = ae_hpa(page) - ae_hpa(t->slabs[i].pages);
+    uint32_t slab, n;
 
-        if (t->slabs[i].pages != NULL &&
-            offset < AE_SLAB_PAGES * (uint64_t)AE_PAGE) {
-            t->slabs[i].used &= ~ae_bit32((uint32_t)(offset / AE_PAGE));
-            break;
-        }
+    ae_lock(&t->lock);
+    if (slab_find(t, ae_hpa(page), &slab, &n)) {
+        t->slabs[slab].used &= ~ae_bit32(n);
     }
     ae_unlock(&t->lock);
+}
+
+struct avicemu_vcpu *
+ae_tables_owner(const struct ae_tables *t, uint64_t page_hpa)
+{
+    uint32_t slab, n;
+
+    return slab_find(t, page_hpa, &slab, &n) ? t->slabs[slab].owners[n] : NULL;
 }
 
 /* ---- physical table ----------------------------------------------------- */
@@ -381,9 +422,9 @@ ae_tables_inhibit(struct ae_tables *t, uint32_t mask, uint32_t value)
             return false;
         }
         /*
-         * ORD inhibit.A: the word, then the request to each vCPU. Partner:
-         * inhibit.B in ae_active_update(). If weaker: a vCPU takes the
-         * request, reads the old word, and stays on it. Test: race_inhibit.
+         * ORD inhibit.A: the word, then the states of all vCPUs. Partner:
+         * inhibit.B in state_enter(). If weaker: we read "outside" and do not
+         * kick, it reads the old word, and runs on it. Test: race_inhibit.
          */
     } while (!ae_cas_seqcst_u32(&t->inhibits, &old, next));
     AE_STEP(inhibit_a);

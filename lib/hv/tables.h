@@ -37,8 +37,10 @@ struct ae_tables {
 
     struct ae_lock lock; /* serialises users of the slabs */
     struct {
-        unsigned char *pages;
-        uint32_t used; /* bit per page */
+        /* Written under the lock, once; read by senders. NULL: none yet. */
+        _Atomic(unsigned char *) pages;
+        uint32_t used; /* bit per page; under the lock */
+        struct avicemu_vcpu *owners[AE_SLAB_PAGES]; /* of pages in use */
     } slabs[AE_SLABS];
 
     /* Read at every flip, written rarely. */
@@ -58,9 +60,14 @@ ae_tables_destroy(struct ae_tables *t);
 
 /* A zeroed backing page, in the memory map. NULL: no memory. */
 void *
-ae_tables_page_get(struct ae_tables *t);
+ae_tables_page_get(struct ae_tables *t, struct avicemu_vcpu *owner);
+/* Behind the owner's grace period. NULL is fine. */
 void
 ae_tables_page_put(struct ae_tables *t, void *page);
+/* Whose is the page that the tables named? In a read-side section. NULL: not
+ * one of ours. */
+struct avicemu_vcpu *
+ae_tables_owner(const struct ae_tables *t, uint64_t page_hpa);
 
 /* Has this initial id an entry? Else the vCPU inhibits AVIC. */
 static inline bool

@@ -171,17 +171,10 @@ ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx)
 }
 
 void
-ae_vcpu_look(struct avicemu_vcpu *vcpu)
+ae_vcpu_take_events(struct avicemu_vcpu *vcpu)
 {
     struct ae_lapic_effects fx = { .what = 0 };
 
-    /* ORD expire.B: in enter, the state, then the event. Partner: expire.A in
-     * ae_deliver_owner(). If weaker: it sees us outside, we see no event, and
-     * a due timer waits for the next exit. Test: race_expire. */
-    if ((ae_load_seqcst_u32(&vcpu->events) & (AE_EV_EXPIRED | AE_EV_ERROR)) ==
-        0) {
-        return;
-    }
     /*
      * ORD expire.B: the event, then time and accumulator. Partner: expire.A
      * in ae_deliver_owner(). If weaker: the event is gone and its reason was
@@ -243,7 +236,7 @@ vcpu_free(struct avicemu_vcpu *vcpu)
 static uint32_t
 events_reset(const struct avicemu_vcpu *vcpu)
 {
-    return (vcpu->lapic.bsp ? 0 : AE_EV_WFS) | ae_vcpu_update_event(vcpu);
+    return vcpu->lapic.bsp ? 0 : AE_EV_WFS;
 }
 
 /* Pages and books. false: no memory. */
@@ -254,7 +247,7 @@ vcpu_memory(struct avicemu_vcpu *vcpu)
     const struct avicemu_allocator *a = &vm->host->allocator;
 
     if (vm->tables != NULL) {
-        vcpu->lapic.page = ae_tables_page_get(vm->tables);
+        vcpu->lapic.page = ae_tables_page_get(vm->tables, vcpu);
         vcpu->avic.core.vmcb = ae_alloc(a, AE_PAGE, AE_PAGE);
         if (vcpu->avic.core.vmcb == NULL) {
             return false;

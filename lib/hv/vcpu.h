@@ -23,14 +23,6 @@ ae_vcpu_bytes(const struct avicemu_vm *vm);
 void
 ae_vcpu_book_lost(struct avicemu_vcpu *vcpu, uint32_t events);
 
-/* What every exchange of the event word leaves in it: a request to look at the
- * inhibit word is never lost, and one too many does nothing. */
-static inline uint32_t
-ae_vcpu_update_event(const struct avicemu_vcpu *vcpu)
-{
-    return vcpu->vm->tables != NULL ? AE_EV_UPDATE : 0;
-}
-
 /* Carry out what an access of the owner decided. */
 void
 ae_vcpu_apply(struct avicemu_vcpu *vcpu, struct ae_lapic_effects *fx);
@@ -45,7 +37,18 @@ ae_vcpu_arm(struct avicemu_vcpu *vcpu, enum ae_arm when);
 
 /* Take the owner's events: due timers, errors that others caused. */
 void
-ae_vcpu_look(struct avicemu_vcpu *vcpu);
+ae_vcpu_take_events(struct avicemu_vcpu *vcpu);
+static inline void
+ae_vcpu_look(struct avicemu_vcpu *vcpu)
+{
+    /* ORD expire.B: in enter, the state, then the event. Partner: expire.A in
+     * ae_deliver_owner(). If weaker: it sees us outside, we see no event, and
+     * a due timer waits for the next exit. Test: race_expire. */
+    if (AE_UNLIKELY((ae_load_seqcst_u32(&vcpu->events) &
+                     (AE_EV_EXPIRED | AE_EV_ERROR)) != 0)) {
+        ae_vcpu_take_events(vcpu);
+    }
+}
 
 uint64_t
 ae_vcpu_now(const struct avicemu_vcpu *vcpu);
@@ -91,6 +94,20 @@ ae_vcpu_ack(struct avicemu_vcpu *vcpu, enum avicemu_do what, uint8_t vector);
 int
 ae_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
                 const struct avicemu_cpu *cpu, struct avicemu_todo *todo);
+/*
+ * The short answer of a recheck: in the guest, AVIC active, the doorbell a
+ * word, and it was not rung. ORD none: the owner's own word, but for KICKED;
+ * and a ring that is not seen yet is there at the next look.
+ */
+static inline bool
+ae_vcpu_unrung(const struct avicemu_vcpu *vcpu)
+{
+    const uint32_t mask = AE_STATE_WHERE | AE_STATE_BELL;
+
+    return (ae_load_relaxed_u32(&vcpu->state) & mask) ==
+               (AE_IN_GUEST | AE_STATE_BELL) &&
+           ae_load_relaxed_u32(vcpu->avic.word) == 0;
+}
 int
 ae_vcpu_exit(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu);
 

@@ -156,18 +156,10 @@ ae_avic_hw_init(struct ae_avic_hw *hw, const struct ae_lapic_model *model,
 
 /* ---- doorbell ----------------------------------------------------------- */
 
-static _Atomic uint32_t *
-bell_of(const struct ae_avic_hw *hw, uint32_t host_apic_id)
-{
-    return host_apic_id < hw->nr_doorbells
-               ? (_Atomic uint32_t *)&hw->doorbells[host_apic_id].rung
-               : NULL;
-}
-
 void
 ae_avic_ring(const struct ae_avic_hw *hw, uint32_t host_apic_id)
 {
-    _Atomic uint32_t *bell = bell_of(hw, host_apic_id);
+    _Atomic uint32_t *bell = ae_avic_bell(hw, host_apic_id);
 
     if (bell == NULL) {
         return;
@@ -187,7 +179,7 @@ ae_avic_ring(const struct ae_avic_hw *hw, uint32_t host_apic_id)
 bool
 ae_avic_rung(const struct ae_avic_hw *hw, uint32_t host_apic_id)
 {
-    _Atomic uint32_t *bell = bell_of(hw, host_apic_id);
+    _Atomic uint32_t *bell = ae_avic_bell(hw, host_apic_id);
 
     /* ORD none: a ring that is not seen yet is there at the next look. */
     if (bell == NULL || ae_load_relaxed_u32(bell) == 0) {
@@ -203,8 +195,8 @@ ae_avic_rung(const struct ae_avic_hw *hw, uint32_t host_apic_id)
 
 /* ---- page --------------------------------------------------------------- */
 
-static int
-requested(void *page)
+int
+ae_avic_requested(void *page)
 {
     for (uint32_t i = AE_VECTOR_WORDS; i-- > 0;) {
         /* ORD bell.B: the doorbell was taken (IsRunning cleared), then IRR.
@@ -223,7 +215,7 @@ requested(void *page)
 int
 ae_avic_above(void *page, uint32_t ppr)
 {
-    int vector = requested(page);
+    int vector = ae_avic_requested(page);
 
     /* A vector below 16 has class 0 and never passes. */
     if (vector < 0 ||

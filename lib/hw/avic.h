@@ -37,6 +37,15 @@ ae_avic_filter(const struct ae_avic_hw *hw, bool x2avic, uint32_t slot,
     return (enum avicemu_avic_access)hw->filter[x2avic][write][slot];
 }
 
+/* A core's doorbell; NULL: this id has none. */
+static inline _Atomic uint32_t *
+ae_avic_bell(const struct ae_avic_hw *hw, uint32_t host_apic_id)
+{
+    return host_apic_id < hw->nr_doorbells
+               ? (_Atomic uint32_t *)&hw->doorbells[host_apic_id].rung
+               : NULL;
+}
+
 /* Ring a core's doorbell; an id without one: nothing. Any thread. */
 void
 ae_avic_ring(const struct ae_avic_hw *hw, uint32_t host_apic_id);
@@ -48,6 +57,10 @@ ae_avic_rung(const struct ae_avic_hw *hw, uint32_t host_apic_id);
 uint32_t
 ae_avic_ppr(void *page);
 
+/* Highest vector in IRR; -1. */
+int
+ae_avic_requested(void *page);
+
 /* Highest vector in IRR whose class is above a priority's; -1. */
 int
 ae_avic_above(void *page, uint32_t ppr);
@@ -58,6 +71,16 @@ static inline int
 ae_avic_pending(void *page)
 {
     return ae_avic_above(page, ae_avic_ppr(page));
+}
+
+/* Does the page let this requested vector (or -1) through? It, or -1. */
+static inline int
+ae_avic_deliverable(void *page, int requested)
+{
+    return requested >= 0 && ae_vector_class((unsigned)requested) >
+                                 ae_vector_class(ae_avic_ppr(page))
+               ? requested
+               : -1;
 }
 
 /* ---- a core ------------------------------------------------------------- */
@@ -135,6 +158,7 @@ struct ae_ipi {
     uint8_t posted; /* enum avicemu_post */
     bool is_running;
     uint32_t guest_id, host_id;
+    uint64_t page; /* IRR: whose */
     /* Outcome: enum avicemu_ipi_failure + 1; 0: none. */
     uint32_t failure;
     uint32_t index; /* EXITINFO2[11:0] */

@@ -85,6 +85,7 @@ ae_ipi_begin(struct ae_ipi *ipi, const struct ae_core *core, uint32_t icr_low,
     ipi->is_running = false;
     ipi->guest_id = NO_GUEST_ID;
     ipi->host_id = 0;
+    ipi->page = 0;
     ipi->failure = 0;
     ipi->index = 0;
     ipi->phase = PHASE_CHECK;
@@ -350,6 +351,7 @@ irr_set(struct ae_ipi *ipi)
         return AVICEMU_CORE_NOTHING;
     }
     ipi->guest_id = ipi->targets[place].id;
+    ipi->page = ipi->targets[place].page;
     /* Side A of "running" and "bell" begins here: a seq_cst operation. */
     ipi->posted = (uint8_t)ae_vapic_post(
         page, (uint8_t)AE_GET(ipi->icr_low, ICR_VECTOR), AVICEMU_TRIGGER_EDGE);
@@ -399,6 +401,7 @@ self_post(struct ae_ipi *ipi)
     if (page == NULL) {
         return AVICEMU_CORE_NOTHING;
     }
+    ipi->page = ipi->backing;
     ipi->posted = (uint8_t)ae_vapic_post(
         page, (uint8_t)AE_GET(ipi->icr_low, ICR_VECTOR), AVICEMU_TRIGGER_EDGE);
     return AVICEMU_CORE_IRR;

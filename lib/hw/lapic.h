@@ -143,10 +143,6 @@ enum avicemu_access
 ae_lapic_msr_write(struct ae_lapic *l, uint32_t slot, uint64_t now,
                    uint64_t value, struct ae_lapic_effects *fx);
 
-/* The message that an ICR asks for. */
-struct ae_message
-ae_lapic_icr_message(uint32_t low, uint32_t high, bool x2);
-
 /* Write of APIC_BASE; the host's skips the transition rules and resets
  * nothing. */
 enum ae_base_access {

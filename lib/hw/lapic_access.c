@@ -83,10 +83,12 @@ ipi_send(struct ae_lapic *l, const struct ae_message *m, bool deassert,
     }
 }
 
-struct ae_message
-ae_lapic_icr_message(uint32_t low, uint32_t high, bool x2)
+static void
+icr_write(struct ae_lapic *l, uint32_t low, struct ae_lapic_effects *fx)
 {
-    return (struct ae_message){
+    uint32_t high = ae_vapic_read(l->page, LAPIC_ICR_HIGH);
+    bool x2 = ae_lapic_x2(l);
+    struct ae_message m = {
         .dest = x2 ? high : AE_GET(high, ICR_HIGH_XAPIC_DEST),
         .vector = (uint8_t)AE_GET(low, ICR_VECTOR),
         .mode = (uint8_t)AE_GET(low, ICR_MT),
@@ -96,13 +98,6 @@ ae_lapic_icr_message(uint32_t low, uint32_t high, bool x2)
         .level = (low & AE_MASK(ICR_LEVEL)) != 0,
         .arbitrate = AE_GET(low, ICR_MT) == AVICEMU_DELIVERY_LOWEST,
     };
-}
-
-static void
-icr_write(struct ae_lapic *l, uint32_t low, struct ae_lapic_effects *fx)
-{
-    struct ae_message m = ae_lapic_icr_message(
-        low, ae_vapic_read(l->page, LAPIC_ICR_HIGH), ae_lapic_x2(l));
 
     /* Delivery is at once, so DS always reads idle. [APM2 16.5] */
     ae_vapic_write(l->page, LAPIC_ICR_LOW, low & ~AE_MASK(ICR_DS));

@@ -188,8 +188,9 @@ ipis_to(struct closing *c, struct avicemu_mock_cpu *cpu)
     uint64_t all = 0, one = 0;
 
     for (uint32_t s = 0; s < c->vm->nr_cpus; s++) {
-        if (avicemu_vcpu_ipi_new_to(c->vm->cpus[s]->vcpu, cpu->vcpu, &one) ==
-            0) {
+        if (c->vm->cpus[s]->has_sent &&
+            avicemu_vcpu_ipi_new_to(c->vm->cpus[s]->vcpu, cpu->vcpu, &one) ==
+                0) {
             all += one;
         }
     }
@@ -256,6 +257,21 @@ cpu_vectors(struct closing *c, const struct avicemu_mock_cpu *cpu,
 }
 
 static void
+paths_add(struct avicemu_mock_paths *paths,
+          const struct avicemu_vcpu_stats *stats)
+{
+    paths->accelerated += stats->avic_accelerated;
+    paths->trapped += stats->avic_trapped;
+    paths->faulted += stats->avic_faulted;
+    paths->intercepted += stats->avic_intercepted;
+    paths->incomplete += stats->avic_incomplete;
+    paths->doorbells += stats->doorbells;
+    paths->ipi_wakes += stats->ipi_wakes;
+    paths->ipi_software += stats->ipi_software;
+    paths->flips += stats->avic_flips;
+}
+
+static void
 cpu_counts(struct closing *c, const struct avicemu_mock_cpu *cpu)
 {
     struct avicemu_vcpu_stats stats = { .size = sizeof(stats) };
@@ -269,6 +285,8 @@ cpu_counts(struct closing *c, const struct avicemu_mock_cpu *cpu)
     c->report->slices += cpu->slices;
     c->report->kicks += cpu->kicks;
     c->report->wakes += cpu->wakes;
+    c->report->paths.in_guest += cpu->in_guest;
+    paths_add(&c->report->paths, &stats);
     if (stats.nmi != cpu->nmi_handled || stats.ipi_sent != cpu->icr_writes) {
         c->faults++;
         ae_host_fail(c->host,
@@ -318,7 +336,10 @@ vectors_begin(struct closing *c)
         c->report->merged += posts.merged;
         c->report->dropped += posts.dropped;
         for (uint32_t v = 0; v < c->vm->nr_cpus; v++) {
-            c->vectors[x].ipi += books_of(c->vm->cpus[v], x).ipi_new;
+            uint64_t new = books_of(c->vm->cpus[v], x).ipi_new;
+
+            c->vectors[x].ipi += new;
+            c->vm->cpus[v]->has_sent |= new != 0;
         }
     }
 }
@@ -415,6 +436,9 @@ vm_close(struct closing *c)
                    c->vm->program->name);
     c->report->nr_vcpus = c->vm->nr_cpus;
     c->report->operations = c->vm->operations;
+    c->report->avic = c->vm->avic;
+    c->report->vcpu_bytes = avicemu_vm_vcpu_bytes(c->vm->vm);
+    c->report->paths.toggles = c->vm->toggles;
     vectors_begin(c);
     for (uint32_t v = 0; v < c->vm->nr_cpus; v++) {
         cpu_close(c, c->vm->cpus[v]);

@@ -10,12 +10,18 @@
  * IF, shadow, NMI block and CR8 are the core's; the library hears of them at
  * enter and exit. A window that enter asked for is open as soon as the flags
  * say so, and then the CPU leaves.
+ *
+ * With AVIC there are two doorbells: the token's, which a kick rings and which
+ * makes the vCPU leave, and the library's, which an IPI rings and which
+ * avicemu_vcpu_recheck() takes. The first is looked at first.
  */
 
 #include "cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include <avicemu/avic.h>
 
 #include "random.h"
 
@@ -53,6 +59,7 @@ frame_pop(struct avicemu_mock_cpu *cpu)
     }
     cpu->if_flag = frame->was_if;
     cpu->shadow = 0;
+    cpu->look = true;
     cpu->nr_frames--;
 }
 
@@ -109,9 +116,20 @@ library_refused(struct avicemu_mock_cpu *cpu, const char *call, int error)
 void
 ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu)
 {
+    int rc;
+
     cpu->slices += pcpu != NULL;
     cpu->pcpu_held = pcpu;
     atomic_store(&cpu->pcpu, pcpu);
+    if (!cpu->vm->avic) {
+        return;
+    }
+    rc = pcpu != NULL ? avicemu_vcpu_load(cpu->vcpu, pcpu->apic_id)
+                      : avicemu_vcpu_put(cpu->vcpu);
+    if (rc != 0) {
+        library_refused(
+            cpu, pcpu != NULL ? "avicemu_vcpu_load" : "avicemu_vcpu_put", rc);
+    }
 }
 
 void
@@ -137,6 +155,7 @@ ae_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what)
  * A lost kick is late, not lost: the next exit finds what it was about. With
  * the virtual clock no post is ever half done, so it can be told: if nothing
  * waited at enter, and nobody has rung since, nothing can be deliverable now.
+ * With AVIC active that is told at each look instead, see posted_lost().
  */
 static void
 kick_lost(struct avicemu_mock_cpu *cpu)
@@ -144,6 +163,7 @@ kick_lost(struct avicemu_mock_cpu *cpu)
     struct avicemu_vcpu_view view = { .size = sizeof(view) };
 
     if (cpu->vm->host->sim == NULL || cpu->windows != 0 ||
+        avicemu_vcpu_avic(cpu->vcpu) != AVICEMU_AVIC_OFF ||
         cpu->threshold != 0 || cpu->shadow != 0 ||
         atomic_load(&cpu->pcpu_held->doorbell) != 0) {
         return;
@@ -235,6 +255,7 @@ cpu_enter(struct avicemu_mock_cpu *cpu)
     }
     cpu_trace(cpu, AE_TRACE_ENTER, todo.what);
     cpu->inside = true;
+    cpu->look = false; /* it has looked */
     cpu->cr8 = todo.cr8;
     cpu->windows = todo.what & (AVICEMU_DO_WINDOW | AVICEMU_DO_NMI_WINDOW);
     cpu->threshold = todo.tpr_threshold;
@@ -261,6 +282,51 @@ cpu_enter(struct avicemu_mock_cpu *cpu)
         take_vector(cpu, todo.vector);
     }
     return true;
+}
+
+/* The doorbell was not rung, and nothing has changed: as kick_lost(). */
+static void
+posted_lost(struct avicemu_mock_cpu *cpu)
+{
+    struct avicemu_vcpu_view view = { .size = sizeof(view) };
+
+    if (cpu->vm->host->sim == NULL || !cpu->if_flag || cpu->shadow != 0) {
+        return;
+    }
+    (void)avicemu_vcpu_view(cpu->vcpu, &view);
+    if (view.pending >= 0) {
+        ae_cpu_lost(cpu, "doorbell or kick: while it ran there came");
+    }
+}
+
+/* What hardware with AVIC does between two instructions. */
+static void
+take_posted(struct avicemu_mock_cpu *cpu)
+{
+    struct avicemu_cpu core = { sizeof(core), core_flags(cpu), cpu->cr8 };
+    struct avicemu_todo todo = { .size = sizeof(todo) };
+    int rc = avicemu_vcpu_recheck(cpu->vcpu,
+                                  cpu->look ? AVICEMU_RECHECK_ALWAYS
+                                            : AVICEMU_RECHECK_DOORBELL,
+                                  &core, &todo);
+
+    if (rc == -EOPNOTSUPP) {
+        return; /* not active */
+    }
+    if (rc == -EAGAIN) {
+        posted_lost(cpu);
+        return;
+    }
+    if (rc != 0) {
+        library_refused(cpu, "avicemu_vcpu_recheck", rc);
+        return;
+    }
+    cpu->look = false;
+    if ((todo.what & AVICEMU_DO_INJECT) != 0 &&
+        !ae_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_DOORBELL)) {
+        cpu->in_guest++;
+        take_vector(cpu, todo.vector);
+    }
 }
 
 static bool
@@ -326,6 +392,7 @@ ae_cpu_turn(struct avicemu_mock_cpu *cpu)
         return AE_TURN_SLEEP;
     }
     next = step(cpu);
+    cpu->look |= cpu->shadow == 1;
     cpu->shadow -= cpu->shadow != 0;
     switch (next) {
     case AVICEMU_MOCK_NEXT_HALT:
@@ -339,6 +406,8 @@ ae_cpu_turn(struct avicemu_mock_cpu *cpu)
     }
     if (cpu->inside && must_leave(cpu)) {
         ae_cpu_leave(cpu);
+    } else if (cpu->inside && cpu->vm->avic) {
+        take_posted(cpu);
     }
     return next == AVICEMU_MOCK_NEXT_PAUSE ? AE_TURN_PAUSE : AE_TURN_RUN;
 }

@@ -14,6 +14,13 @@
  * An access that the library serves comes out of the guest first, as a real
  * one exits; the rest of that step runs outside, and the next turn enters.
  *
+ * In a VM with AVIC an access to the APIC is made inside, and comes out only if
+ * the library says that hardware would. While AVIC is active a turn ends with
+ * what hardware does between two instructions: it looks at the doorbell, and
+ * at the APIC page where IF, the shadow, TPR or ISR have changed, and takes an
+ * interrupt without an exit. Where the vCPU has a token the library knows it
+ * (load, put), so that senders ring that token's doorbell; a kick is as ever.
+ *
  * Whoever drives a CPU (its thread, or the one thread of the virtual clock)
  * owns all but the words marked "any".
  */
@@ -77,6 +84,7 @@ struct avicemu_mock_cpu {
 
     /* the loop; owner */
     bool inside;        /* between enter and exit */
+    bool look;          /* AVIC: look at the APIC page without a doorbell */
     uint32_t windows;   /* AVICEMU_DO_*WINDOW that enter asked for */
     uint32_t threshold; /* of CR8 */
     uint64_t deadline_ns;
@@ -84,6 +92,7 @@ struct avicemu_mock_cpu {
     uint64_t nr_exits;
     uint64_t slices;
     uint64_t halts;
+    uint64_t in_guest; /* interrupts taken without an exit */
 
     /* books; owner, read by others after the run */
     uint64_t handled[256];
@@ -94,6 +103,7 @@ struct avicemu_mock_cpu {
     uint64_t timer_armed; /* one-shot and deadline: ticks asked for */
     uint64_t timer_ticks; /* ticks handled */
     bool timer_on;
+    bool has_sent; /* at the close: the library counts IPIs of it */
 
     /* the watchdog; the thread that runs the host */
     uint64_t seen_progress;
@@ -136,6 +146,11 @@ ae_cpu_turn(struct avicemu_mock_cpu *cpu);
 /* Come out of the guest, if inside. */
 void
 ae_cpu_leave(struct avicemu_mock_cpu *cpu);
+
+/* Between block_begin and block_end, with the wall clock: sleep until a wake,
+ * the deadline, or the end of the run. vm.c */
+void
+ae_cpu_sleep(struct avicemu_mock_cpu *cpu, uint64_t deadline_ns);
 
 /* Fail the run: it has lost what, and the work that waits. */
 void

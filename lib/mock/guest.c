@@ -7,11 +7,14 @@
 
 #include <string.h>
 
+#include <avicemu/avic.h>
+
 #include "cpu.h"
 #include "device.h"
 #include "random.h"
 
 #define APIC_PAGE          0xfee00000u
+#define REG_TPR            0x080u
 #define REG_EOI            0x0b0u
 #define REG_ICR            0x300u
 #define REG_ICR_HIGH       0x310u
@@ -52,13 +55,41 @@ device_at(struct avicemu_mock_vm *vm, uint64_t gpa, uint64_t *ret_offset)
     return vm->devices[n];
 }
 
-/* Something the guest's core cannot do by itself: come out, and be seen. */
+/* Something the guest's core cannot do by itself: come out, and be seen. With
+ * AVIC, to come out or not is the library's to say. */
 static void
 access_begins(struct avicemu_mock_cpu *cpu, uint64_t where)
 {
-    ae_cpu_leave(cpu);
+    if (!cpu->vm->avic) {
+        ae_cpu_leave(cpu);
+    }
     ae_host_trace(cpu->vm->host, cpu->vm->first_who + cpu->index,
                   AE_TRACE_ACCESS, where);
+}
+
+/* Inside, these change what is deliverable, and no doorbell tells. */
+static bool
+must_look(uint32_t offset)
+{
+    return offset == REG_TPR || offset == REG_EOI;
+}
+
+/* If it has exited: come out, and have it handled. */
+static enum avicemu_access
+access_ends(struct avicemu_mock_cpu *cpu, enum avicemu_access done,
+            uint64_t *ret)
+{
+    if (done == AVICEMU_ACCESS_EXIT) {
+        ae_cpu_leave(cpu);
+        return avicemu_vcpu_handle_exit(cpu->vcpu, ret);
+    }
+    if (done == AVICEMU_ACCESS_UNCLAIMED) {
+        ae_cpu_leave(cpu);
+    }
+    if (cpu->inside) {
+        cpu->cr8 = avicemu_cr8_read(cpu->vcpu);
+    }
+    return done;
 }
 
 enum avicemu_access
@@ -68,11 +99,17 @@ avicemu_mock_mmio_read(struct avicemu_mock_cpu *cpu, uint64_t gpa, unsigned len,
     enum avicemu_access done;
     struct ae_device *device;
     uint32_t value = UINT32_MAX;
-    uint64_t offset;
+    uint64_t offset, wide = 0;
 
     access_begins(cpu, gpa);
     done = avicemu_mmio_read(cpu->vcpu, gpa, len, data);
-    if (done != AVICEMU_ACCESS_UNCLAIMED) {
+    if (done == AVICEMU_ACCESS_EXIT) {
+        done = access_ends(cpu, done, &wide);
+        memset(data, 0, len);
+        memcpy(data, &wide, len < sizeof(wide) ? len : sizeof(wide));
+        return done;
+    }
+    if (access_ends(cpu, done, NULL) != AVICEMU_ACCESS_UNCLAIMED) {
         return done;
     }
     memset(data, 0xff, len);
@@ -94,7 +131,9 @@ avicemu_mock_mmio_write(struct avicemu_mock_cpu *cpu, uint64_t gpa,
     uint64_t offset;
 
     access_begins(cpu, gpa);
+    cpu->look |= must_look((uint32_t)(gpa - APIC_PAGE));
     done = avicemu_mmio_write(cpu->vcpu, gpa, len, data);
+    done = access_ends(cpu, done, NULL);
     if (done != AVICEMU_ACCESS_UNCLAIMED) {
         return done;
     }
@@ -110,7 +149,7 @@ enum avicemu_access
 avicemu_mock_msr_read(struct avicemu_mock_cpu *cpu, uint32_t msr, uint64_t *ret)
 {
     access_begins(cpu, msr);
-    return avicemu_msr_read(cpu->vcpu, msr, ret);
+    return access_ends(cpu, avicemu_msr_read(cpu->vcpu, msr, ret), ret);
 }
 
 enum avicemu_access
@@ -118,7 +157,8 @@ avicemu_mock_msr_write(struct avicemu_mock_cpu *cpu, uint32_t msr,
                        uint64_t value)
 {
     access_begins(cpu, msr);
-    return avicemu_msr_write(cpu->vcpu, msr, value);
+    cpu->look |= must_look((msr - X2APIC_MSR(0)) << 4);
+    return access_ends(cpu, avicemu_msr_write(cpu->vcpu, msr, value), NULL);
 }
 
 uint32_t
@@ -130,6 +170,11 @@ avicemu_mock_cr8_read(const struct avicemu_mock_cpu *cpu)
 void
 avicemu_mock_cr8_write(struct avicemu_mock_cpu *cpu, uint32_t value)
 {
+    if (cpu->vm->avic) {
+        cpu->look = true;
+        (void)access_ends(cpu, avicemu_cr8_write(cpu->vcpu, value & 15u), NULL);
+        return;
+    }
     cpu->cr8 = value & 15u;
     if (!cpu->inside) {
         (void)avicemu_cr8_write(cpu->vcpu, cpu->cr8);
@@ -149,6 +194,7 @@ avicemu_mock_sti(struct avicemu_mock_cpu *cpu)
     if (!cpu->if_flag) {
         cpu->if_flag = true;
         cpu->shadow = 2; /* the rest of this step, and the next one */
+        cpu->look = true;
     }
 }
 

@@ -6,6 +6,10 @@
  *              program's handlers; its timer; sti; one more is online
  *   the BSP    then, for each AP: INIT, SIPI, SIPI; waits for all
  *
+ * An AP above 254 is in xAPIC mode until it has booted, with the low 8 bits of
+ * its id for an id: messages to another CPU would reach it, too. So where there
+ * are any, the first boot is a broadcast to all APs, as firmware does it.
+ *
  * The second SIPI finds a CPU that waits no more and is dropped, as on real
  * machines. The program `boot` does this over and over, and sends each AP an
  * interrupt on the way: long before its INIT, and it is delivered; right
@@ -26,6 +30,8 @@
 #define ICR_INIT       0x4500u /* assert, edge */
 #define ICR_SIPI       0x4600u
 #define ICR_FIXED      0x4000u
+#define ICR_OTHERS     (3u << 18)
+#define MAX_XAPIC_CPUS 255u
 #define START_PAGE     0x08u
 #define VECTOR_PROBE   0x31u
 
@@ -97,6 +103,22 @@ ap_probe(struct avicemu_mock_cpu *bsp, uint32_t ap)
     }
 }
 
+/* The same two steps for all APs. */
+static void
+all_start(struct avicemu_mock_cpu *bsp)
+{
+    uint32_t others = bsp->vm->nr_cpus - 1;
+
+    if (bsp->boot_init_sent) {
+        avicemu_mock_icr(bsp, 0, ICR_SIPI | ICR_OTHERS | START_PAGE, others);
+        avicemu_mock_icr(bsp, 0, ICR_SIPI | ICR_OTHERS | START_PAGE, others);
+        bsp->boot_next = bsp->vm->nr_cpus;
+    } else {
+        avicemu_mock_icr(bsp, 0, ICR_INIT | ICR_OTHERS, others);
+    }
+    bsp->boot_init_sent = !bsp->boot_init_sent;
+}
+
 /* One step: the INIT of an AP, or, in the step after it, its SIPIs. In the
  * first boot there is nobody who could take a probe. */
 static void
@@ -104,6 +126,10 @@ ap_start(struct avicemu_mock_cpu *bsp, uint32_t ap)
 {
     uint64_t when = NR_PROBE;
 
+    if (bsp->boot_round == 1 && bsp->vm->nr_cpus > MAX_XAPIC_CPUS) {
+        all_start(bsp);
+        return;
+    }
     if (bsp->boot_round > 1) {
         when = avicemu_mock_random(bsp) % NR_PROBE;
     }

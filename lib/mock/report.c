@@ -59,6 +59,55 @@ work_print(const struct avicemu_mock_report *report, FILE *file)
 }
 
 static void
+paths_add(struct avicemu_mock_paths *all, const struct avicemu_mock_paths *one)
+{
+    all->accelerated += one->accelerated;
+    all->trapped += one->trapped;
+    all->faulted += one->faulted;
+    all->intercepted += one->intercepted;
+    all->incomplete += one->incomplete;
+    all->doorbells += one->doorbells;
+    all->ipi_wakes += one->ipi_wakes;
+    all->ipi_software += one->ipi_software;
+}
+
+static void
+path_line(const char *name, const struct avicemu_mock_paths *p, FILE *file)
+{
+    (void)fprintf(file,
+                  "%-9s %9" PRIu64 " %7" PRIu64 " %7" PRIu64 " %9" PRIu64
+                  " %8" PRIu64 " %8" PRIu64 " %7" PRIu64 " %8" PRIu64 "\n",
+                  name, p->accelerated, p->trapped, p->faulted, p->intercepted,
+                  p->incomplete, p->doorbells, p->ipi_wakes, p->ipi_software);
+}
+
+/* Only where some VM has AVIC. */
+static void
+paths_print(const struct avicemu_mock_report *report, FILE *file)
+{
+    struct avicemu_mock_paths all = { 0 };
+    uint32_t nr = 0;
+
+    for (uint32_t i = 0; i < report->nr_vms; i++) {
+        const struct avicemu_mock_vm_report *vm = &report->vms[i];
+
+        if (vm->avic == 0) {
+            continue;
+        }
+        if (nr++ == 0) {
+            (void)fprintf(file, "\n%-9s %9s %7s %7s %9s %8s %8s %7s %8s\n",
+                          "AVIC", "accel", "trapped", "faulted", "intercept",
+                          "incompl", "bells", "wakes", "software");
+        }
+        path_line(vm->name, &vm->paths, file);
+        paths_add(&all, &vm->paths);
+    }
+    if (nr != 0) {
+        path_line("total", &all, file);
+    }
+}
+
+static void
 book_line(const struct avicemu_mock_vm_report *vm, FILE *file)
 {
     (void)fprintf(file,
@@ -152,6 +201,7 @@ avicemu_mock_report_print(const struct avicemu_mock_report *report, FILE *file)
 {
     deliveries_print(report, file);
     work_print(report, file);
+    paths_print(report, file);
     books_print(report, file);
     (void)fputc('\n', file);
     reasons_print(report, file);

@@ -16,14 +16,49 @@ number(uint64_t n)
     return json_integer((json_int_t)n);
 }
 
+struct count {
+    const char *name;
+    uint64_t n;
+};
+
+static int
+counts_set(json_t *object, const struct count *counts, size_t nr)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < nr; i++) {
+        rc |= json_object_set_new(object, counts[i].name, number(counts[i].n));
+    }
+    return rc;
+}
+
+static int
+vm_paths(json_t *object, const struct avicemu_mock_paths *paths)
+{
+    const struct count counts[] = {
+        { "accelerated", paths->accelerated },
+        { "trapped", paths->trapped },
+        { "faulted", paths->faulted },
+        { "intercepted", paths->intercepted },
+        { "incomplete", paths->incomplete },
+        { "doorbells", paths->doorbells },
+        { "ipi_wakes", paths->ipi_wakes },
+        { "ipi_software", paths->ipi_software },
+        { "in_guest", paths->in_guest },
+        { "flips", paths->flips },
+        { "toggles", paths->toggles },
+    };
+
+    return counts_set(object, counts, sizeof(counts) / sizeof(counts[0]));
+}
+
 static int
 vm_counts(json_t *object, const struct avicemu_mock_vm_report *vm)
 {
-    const struct {
-        const char *name;
-        uint64_t n;
-    } counts[] = {
+    const struct count counts[] = {
         { "nr_vcpus", vm->nr_vcpus },
+        { "avic", vm->avic },
+        { "vcpu_bytes", vm->vcpu_bytes },
         { "posted", vm->posted },
         { "delivered", vm->delivered },
         { "merged", vm->merged },
@@ -47,12 +82,8 @@ vm_counts(json_t *object, const struct avicemu_mock_vm_report *vm)
         { "submitted", vm->submitted },
         { "completed", vm->completed },
     };
-    int rc = 0;
 
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        rc |= json_object_set_new(object, counts[i].name, number(counts[i].n));
-    }
-    return rc;
+    return counts_set(object, counts, sizeof(counts) / sizeof(counts[0]));
 }
 
 static json_t *
@@ -64,6 +95,8 @@ vm_json(const struct avicemu_mock_vm_report *vm)
     rc |= json_object_set_new(object, "program", json_string(vm->program));
     rc |= json_object_set_new(object, "closed", json_boolean(vm->closed));
     rc |= vm_counts(object, vm);
+    rc |= json_object_set_new(object, "paths", json_object());
+    rc |= vm_paths(json_object_get(object, "paths"), &vm->paths);
     if (rc != 0) {
         json_decref(object);
         return NULL;

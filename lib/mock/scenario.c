@@ -20,6 +20,7 @@
 #define DEVICE(field) offsetof(struct avicemu_mock_device_config, field)
 
 _Static_assert(sizeof(enum avicemu_mock_clock) == sizeof(uint32_t) &&
+                   sizeof(enum avicemu_mock_avic) == sizeof(uint32_t) &&
                    sizeof(enum avicemu_apic_mode) == sizeof(uint32_t) &&
                    sizeof(enum avicemu_personality) == sizeof(uint32_t),
                "a choice is stored as 32 bits");
@@ -33,6 +34,8 @@ const struct ae_key ae_keys[] = {
     { AE_SECTION_HOST, "slice",    AE_KEY_TIME, HOST(slice_ns),    10u * US, S, 2u * MS, { NULL } },
     { AE_SECTION_HOST, "duration", AE_KEY_TIME, HOST(duration_ns), MS, 3600ull * S, 8ull * S, { NULL } },
     { AE_SECTION_HOST, "watchdog", AE_KEY_TIME, HOST(watchdog_ns), S, 600ull * S, 10ull * S, { NULL } },
+    { AE_SECTION_HOST, "avic",     AE_KEY_CHOICE, HOST(avic),      0, 3, 0, { "off", "avic", "x2avic", "x2avic-ext" } },
+    { AE_SECTION_HOST, "erratum",  AE_KEY_CHOICE, HOST(erratum_1235), 0, 1, 0, { "off", "1235" } },
 
     { AE_SECTION_VM, "vcpus",       AE_KEY_U32,     VM(nr_vcpus), 1, AVICEMU_MOCK_MAX_VCPUS, 1, { NULL } },
     { AE_SECTION_VM, "mode",        AE_KEY_CHOICE,  VM(mode), 1, 2, 2, { "xapic", "x2apic" } },
@@ -44,6 +47,9 @@ const struct ae_key ae_keys[] = {
     { AE_SECTION_VM, "ipi",         AE_KEY_CHOICE,  VM(ipi), 0, 1, 0, { "strict", "flood" } },
     { AE_SECTION_VM, "destination", AE_KEY_CHOICE,  VM(destination), 0, 3, 3, { "physical", "logical", "broadcast", "mixed" } },
     { AE_SECTION_VM, "nmi",         AE_KEY_U32,     VM(nmi_every), 0, 1000000, 0, { NULL } },
+    { AE_SECTION_VM, "avic",        AE_KEY_CHOICE,  VM(avic), 0, 1, 0, { "off", "on" } },
+    { AE_SECTION_VM, "ipiv",        AE_KEY_CHOICE,  VM(ipiv), 0, 1, 1, { "off", "on" } },
+    { AE_SECTION_VM, "toggle",      AE_KEY_U32,     VM(toggle), 0, 1000000, 0, { NULL } },
 
     { AE_SECTION_DEVICE, "vm",      AE_KEY_VM,   DEVICE(vm), 0, AVICEMU_MOCK_MAX_VMS - 1, 0, { NULL } },
     { AE_SECTION_DEVICE, "depth",   AE_KEY_U32,  DEVICE(depth), 1, 1024, 16, { NULL } },
@@ -264,12 +270,46 @@ vm_has_device(const struct avicemu_mock_scenario *s, uint32_t vm)
     return false;
 }
 
+/* Ids of 8 bits in the xAPIC; queues of a device have 32 KiB of registers, and
+ * MSI addresses 8 bits of destination. */
+static bool
+vm_size_fits(const struct avicemu_mock_vm_config *vm, struct ae_fault *fault)
+{
+    if (vm->mode == AVICEMU_APIC_XAPIC && vm->nr_vcpus > 255) {
+        return refuse(fault, "vcpus", "xapic has 1..255; more need x2apic");
+    }
+    if (program_is(vm, "nvme") && vm->nr_vcpus > 64) {
+        return refuse(fault, "vcpus", "program nvme has 1..64");
+    }
+    return true;
+}
+
+static bool
+avic_fits(const struct avicemu_mock_scenario *s,
+          const struct avicemu_mock_vm_config *vm, struct ae_fault *fault)
+{
+    if (vm->avic != 0 && s->avic == AVICEMU_MOCK_AVIC_OFF) {
+        return refuse(fault, "avic",
+                      "needs avic = avic, x2avic or x2avic-ext in [host]");
+    }
+    if (vm->ipiv == 0 && vm->avic == 0) {
+        return refuse(fault, "ipiv", "needs avic = on");
+    }
+    if (vm->toggle != 0 && vm->avic == 0) {
+        return refuse(fault, "toggle", "needs avic = on");
+    }
+    return true;
+}
+
 static bool
 vm_fits(const struct avicemu_mock_scenario *s, uint32_t index,
         struct ae_fault *fault)
 {
     const struct avicemu_mock_vm_config *vm = &s->vms[index];
 
+    if (!vm_size_fits(vm, fault) || !avic_fits(s, vm, fault)) {
+        return false;
+    }
     if (vm->nr_vcpus < 2 && (program_is(vm, "ipi") || program_is(vm, "boot"))) {
         return refuse(fault, "program", "needs vcpus of 2 or more");
     }

@@ -8,6 +8,7 @@
  *   DEVICE n       a poll
  *   DEADLINE vcpu  a blocked vCPU's timer
  *   DRAIN          the duration is over
+ *   TOGGLE vm      its inhibit reason flips; ends with the drain
  *
  * pCPUs run side by side in virtual time. vCPUs that could run and have none
  * queue, first come, first served; a slice that ends hands the pCPU over, and
@@ -30,12 +31,14 @@
 #define STEP_JITTER_NS 64u
 #define EXIT_NS        1000u
 #define WATCH_NS       1000000u /* how often the watchdog looks */
+#define MAX_PCPUS      256u
 
 enum event {
     EVENT_STEP,
     EVENT_DEVICE,
     EVENT_DEADLINE,
     EVENT_DRAIN,
+    EVENT_TOGGLE,
 };
 
 struct sim_pcpu {
@@ -48,6 +51,7 @@ struct ae_virtual {
     struct avicemu_mock_host *host;
     struct ae_heap heap;
     struct sim_pcpu *pcpus;
+    uint64_t idle[MAX_PCPUS / 64];          /* bit p: pCPU p has no vCPU */
     struct avicemu_mock_cpu *first, **last; /* runnable, without a pCPU */
     uint64_t random;
     uint64_t watch_ns, told_ns;
@@ -93,6 +97,15 @@ queue_first(struct ae_virtual *sim)
     return cpu;
 }
 
+static void
+idle_set(struct ae_virtual *sim, uint32_t p, bool idle)
+{
+    uint64_t bit = (uint64_t)1 << (p % 64);
+
+    sim->idle[p / 64] =
+        idle ? sim->idle[p / 64] | bit : sim->idle[p / 64] & ~bit;
+}
+
 /* Give pCPU p, which is free, to the first in the queue. */
 static void
 pcpu_give(struct ae_virtual *sim, uint32_t p)
@@ -101,6 +114,7 @@ pcpu_give(struct ae_virtual *sim, uint32_t p)
     struct avicemu_mock_cpu *cpu = queue_first(sim);
 
     pcpu->cpu = cpu;
+    idle_set(sim, p, cpu == NULL);
     if (cpu == NULL) {
         return;
     }
@@ -118,9 +132,9 @@ static void
 cpu_runnable(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
 {
     queue_append(sim, cpu);
-    for (uint32_t p = 0; p < sim->host->scenario.nr_pcpus; p++) {
-        if (sim->pcpus[p].cpu == NULL) {
-            pcpu_give(sim, p);
+    for (uint32_t i = 0; i < MAX_PCPUS / 64; i++) {
+        if (sim->idle[i] != 0) {
+            pcpu_give(sim, i * 64 + (uint32_t)__builtin_ctzll(sim->idle[i]));
             return;
         }
     }
@@ -259,6 +273,16 @@ step_event(struct ae_virtual *sim, uint32_t p)
 }
 
 static void
+toggle_event(struct ae_virtual *sim, uint32_t vm)
+{
+    uint64_t next = ae_vm_toggle(sim->host->vms[vm], sim->host->now_ns);
+
+    if (next != UINT64_MAX) {
+        event_put(sim, EVENT_TOGGLE, vm, 0, next);
+    }
+}
+
+static void
 event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
 {
     switch ((enum event)item->kind) {
@@ -273,6 +297,9 @@ event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
         break;
     case EVENT_DRAIN:
         ae_host_drain(sim->host);
+        break;
+    case EVENT_TOGGLE:
+        toggle_event(sim, item->index);
         break;
     }
 }
@@ -351,6 +378,7 @@ ae_virtual_run(struct avicemu_mock_host *host)
     avicemu_thread_attach();
     event_put(sim, EVENT_DRAIN, 0, 0, host->scenario.duration_ns);
     for (uint32_t v = 0; v < host->nr_vms; v++) {
+        toggle_event(sim, v);
         for (uint32_t c = 0; c < host->vms[v]->nr_cpus; c++) {
             cpu_runnable(sim, host->vms[v]->cpus[c]);
         }
@@ -382,6 +410,9 @@ ae_virtual_create(struct avicemu_mock_host *host)
     if (sim->pcpus == NULL) {
         free(sim);
         return NULL;
+    }
+    for (uint32_t p = 0; p < host->scenario.nr_pcpus; p++) {
+        idle_set(sim, p, true);
     }
     return sim;
 }

@@ -17,7 +17,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <avicemu/avic.h>
+
 #include "cpu.h"
+#include "random.h"
 #include "virtual.h"
 
 #define NS_PER_S 1000000000u
@@ -98,10 +101,9 @@ sleep_lost(struct avicemu_mock_cpu *cpu)
     }
 }
 
-static void
-on_block(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline)
+void
+ae_cpu_sleep(struct avicemu_mock_cpu *cpu, uint64_t deadline)
 {
-    struct avicemu_mock_cpu *cpu = opaque;
     struct avicemu_mock_host *host = cpu->vm->host;
     bool expired = false, woken;
 
@@ -122,10 +124,17 @@ on_block(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline)
     (void)pthread_mutex_unlock(&cpu->sleep_lock);
     awake_add(host, true);
     if (expired) {
-        (void)avicemu_vcpu_expire(vcpu);
+        (void)avicemu_vcpu_expire(cpu->vcpu);
     } else if (!woken) {
         sleep_lost(cpu);
     }
+}
+
+static void
+on_block(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline)
+{
+    (void)vcpu;
+    ae_cpu_sleep(opaque, deadline);
 }
 
 static uint64_t
@@ -155,6 +164,42 @@ on_log(void *opaque, enum avicemu_log_level level, const char *text)
     ae_host_fail(vm->host, "%s: library: %s", vm->config->name, text);
 }
 
+/* ---- AVIC off and on ---------------------------------------------------- */
+
+/* On average as often as asked for, at random points. */
+static uint64_t
+toggle_next(struct avicemu_mock_vm *vm, uint64_t now_ns)
+{
+    uint32_t often = vm->config->toggle;
+
+    return often == 0 ? UINT64_MAX
+                      : now_ns + 1 +
+                            ae_random_next(&vm->toggle_random) %
+                                (2 * (uint64_t)NS_PER_S / often);
+}
+
+uint64_t
+ae_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns)
+{
+    int rc;
+
+    if (vm->config->toggle == 0 || atomic_load(&vm->phase) != AE_PHASE_RUN) {
+        return UINT64_MAX;
+    }
+    if (now_ns < vm->toggle_ns) {
+        return vm->toggle_ns;
+    }
+    vm->toggle_ns = toggle_next(vm, now_ns);
+    vm->toggled = !vm->toggled;
+    vm->toggles++;
+    rc = avicemu_vm_inhibit(vm->vm, AVICEMU_INHIBIT_BLOCKIRQ, vm->toggled);
+    if (rc != 0) {
+        ae_host_fail(vm->host, "%s: avicemu_vm_inhibit returned %d",
+                     vm->config->name, rc);
+    }
+    return vm->toggle_ns;
+}
+
 /* ---- making one --------------------------------------------------------- */
 
 const struct avicemu_mock_program *
@@ -179,6 +224,7 @@ library_vm_create(struct avicemu_mock_vm *vm)
         .size = sizeof(config),
         .flags = AVICEMU_VM_BOOKS,
         .max_vcpus = vm->nr_cpus,
+        .max_apic_id = vm->avic ? vm->nr_cpus - 1 : 0,
         .lapic = {
             .personality = vm->config->personality,
             .features = AVICEMU_LAPIC_X2APIC | AVICEMU_LAPIC_TSC_DEADLINE,
@@ -195,6 +241,10 @@ library_vm_create(struct avicemu_mock_vm *vm)
         .log_level = AVICEMU_LOG_ERROR,
     };
 
+    if (vm->avic) {
+        config.flags |= AVICEMU_VM_AVIC;
+        config.flags |= vm->config->ipiv == 0 ? AVICEMU_VM_NO_IPIV : 0;
+    }
     return avicemu_vm_create(vm->host->host, &config, &vm->vm);
 }
 
@@ -234,6 +284,9 @@ ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
         .nr_cpus = host->scenario.vms[index].nr_vcpus,
         .first_who = index * AVICEMU_MOCK_MAX_VCPUS,
     };
+    vm->avic = vm->config->avic != 0;
+    vm->toggle_random = ae_random_start(host->scenario.seed, ~(uint64_t)index);
+    vm->toggle_ns = toggle_next(vm, 0);
     vm->program = vm->config->program != NULL
                       ? vm->config->program
                       : ae_program_of(vm->config->program_name);

@@ -18,11 +18,19 @@ struct avicemu_mock_vm {
     const struct avicemu_mock_program *program;
     void *state; /* of the program */
     struct avicemu_vm *vm;
+    bool avic;
     uint32_t nr_cpus;
     uint32_t first_who; /* of its CPUs in the trace */
     struct avicemu_mock_cpu **cpus;
     uint32_t nr_devices;
     struct ae_device *devices[AVICEMU_MOCK_MAX_DEVICES];
+
+    /* the thread that runs the host */
+    uint32_t awake_hint; /* the CPU that was last seen not to be quiet */
+    uint64_t toggle_ns;  /* when the inhibit reason flips; UINT64_MAX: never */
+    uint64_t toggle_random;
+    uint64_t toggles;
+    bool toggled;
 
     /* any thread */
     _Alignas(64) _Atomic uint32_t phase; /* enum ae_phase */
@@ -36,6 +44,11 @@ ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
              struct avicemu_mock_vm **ret);
 void
 ae_vm_destroy(struct avicemu_mock_vm *vm);
+
+/* Flip the inhibit reason, if it is time and the VM does not drain. Returns
+ * when to call again; UINT64_MAX: never. The thread that runs the host. */
+uint64_t
+ae_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns);
 
 /* The CPU with that APIC id, NULL: none. */
 struct avicemu_mock_cpu *

@@ -9,6 +9,11 @@
  * waits for time to pass but the watch itself, whose period is only how often
  * it looks.
  *
+ * Sleeping. Without AVIC a vCPU's thread gives its token back and calls
+ * avicemu_vcpu_halt(). With AVIC it begins to block while the library still
+ * believes it on its token, as a hypervisor does: senders may see it running up
+ * to the moment at which it is blocked, and that is the race to win.
+ *
  * nr_awake counts vCPU threads that are not in ops->block. A wake that is
  * under way is no gap: its sleeper's flag is set by the time that its poster
  * has parked, and the sleeper looks at the flag first.
@@ -17,6 +22,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include <avicemu/avic.h>
 
 #include "cpu.h"
 #include "device.h"
@@ -61,31 +68,57 @@ awake_less(struct avicemu_mock_host *host)
     (void)pthread_mutex_unlock(&host->lock);
 }
 
+static void
+token_give(struct avicemu_mock_cpu *cpu)
+{
+    struct ae_pcpu *pcpu = cpu->pcpu_held;
+
+    ae_cpu_place(cpu, NULL);
+    ae_pcpu_release(&cpu->vm->host->pool, pcpu);
+}
+
+/* The vCPU has nothing to run for, and holds a token; afterwards it may have
+ * none. */
+static int
+cpu_halt(struct avicemu_mock_cpu *cpu)
+{
+    if (!cpu->vm->avic) {
+        token_give(cpu);
+        return avicemu_vcpu_halt(cpu->vcpu);
+    }
+    if (avicemu_vcpu_block_begin(cpu->vcpu) == AVICEMU_SLEEP_NO) {
+        return 0;
+    }
+    token_give(cpu);
+    ae_cpu_sleep(cpu, avicemu_vcpu_deadline(cpu->vcpu));
+    return avicemu_vcpu_block_end(cpu->vcpu);
+}
+
 static void *
 cpu_thread(void *arg)
 {
     struct avicemu_mock_cpu *cpu = arg;
     struct avicemu_mock_host *host = cpu->vm->host;
+    int rc = 0;
 
     avicemu_thread_attach();
-    while (!stopping(host)) {
+    while (!stopping(host) && rc == 0) {
         struct ae_pcpu *pcpu = ae_pcpu_acquire(&host->pool, &cpu->waiter);
-        bool sleep;
-        int rc;
 
         if (pcpu == NULL) {
             break;
         }
         ae_cpu_place(cpu, pcpu);
-        sleep = run_slice(cpu);
-        ae_cpu_place(cpu, NULL);
-        ae_pcpu_release(&host->pool, pcpu);
-        rc = sleep ? avicemu_vcpu_halt(cpu->vcpu) : 0;
-        if (rc != 0) {
-            ae_host_fail(host, "%s vCPU %u: avicemu_vcpu_halt returned %d",
-                         cpu->vm->config->name, cpu->index, rc);
-            break;
+        while (cpu->pcpu_held != NULL && rc == 0 && run_slice(cpu)) {
+            rc = cpu_halt(cpu);
         }
+        if (cpu->pcpu_held != NULL) {
+            token_give(cpu);
+        }
+    }
+    if (rc != 0) {
+        ae_host_fail(host, "%s vCPU %u: it cannot halt: the library says %d",
+                     cpu->vm->config->name, cpu->index, rc);
     }
     awake_less(host);
     return NULL;
@@ -96,9 +129,25 @@ cpu_thread(void *arg)
 struct threads {
     uint32_t nr_devices;
     uint32_t nr_cpus;
-    struct avicemu_mock_cpu
-        *cpus[AVICEMU_MOCK_MAX_VMS * AVICEMU_MOCK_MAX_VCPUS];
+    struct avicemu_mock_cpu **cpus; /* those whose thread has been started */
 };
+
+static int
+cpu_start(struct avicemu_mock_cpu *cpu)
+{
+    size_t stack_bytes = cpu->vm->host->options.stack_bytes;
+    pthread_attr_t attr;
+    int rc = pthread_attr_init(&attr);
+
+    if (rc == 0 && stack_bytes != 0) {
+        rc = pthread_attr_setstacksize(&attr, stack_bytes);
+    }
+    if (rc == 0) {
+        rc = pthread_create(&cpu->thread, &attr, cpu_thread, cpu);
+    }
+    (void)pthread_attr_destroy(&attr);
+    return rc;
+}
 
 static int
 cpus_start(struct avicemu_mock_host *host, struct threads *threads)
@@ -110,7 +159,7 @@ cpus_start(struct avicemu_mock_host *host, struct threads *threads)
             (void)pthread_mutex_lock(&host->lock);
             host->nr_awake++;
             (void)pthread_mutex_unlock(&host->lock);
-            if (pthread_create(&cpu->thread, NULL, cpu_thread, cpu) != 0) {
+            if (cpu_start(cpu) != 0) {
                 awake_less(host);
                 return -EAGAIN;
             }
@@ -158,19 +207,49 @@ threads_stop(struct avicemu_mock_host *host, struct threads *threads)
 
 /* ---- watching ----------------------------------------------------------- */
 
-/* Until the next look, or an interrupt. */
-static void
-watch_wait(struct avicemu_mock_host *host)
+/* Flip the inhibit reasons that are due; when is the next one? */
+static uint64_t
+toggles(struct avicemu_mock_host *host, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        uint64_t due = ae_vm_toggle(host->vms[i], now);
+
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+/* False: interrupted. */
+static bool
+wait_for(struct avicemu_mock_host *host, uint64_t ns)
 {
     struct timespec until;
 
     /* sem_timedwait counts by the realtime clock; a jump of it makes one look
      * early or late, no more. */
     (void)clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += WATCH_NS;
+    until.tv_nsec += (long)ns;
     until.tv_sec += until.tv_nsec / (long)NS_PER_S;
     until.tv_nsec %= (long)NS_PER_S;
-    (void)sem_timedwait(&host->alarm, &until);
+    return sem_timedwait(&host->alarm, &until) != 0;
+}
+
+/* Until the next look, or an interrupt. */
+static void
+watch_wait(struct avicemu_mock_host *host)
+{
+    uint64_t now = ae_host_now(host), look = now + WATCH_NS;
+    bool waiting = true;
+
+    while (waiting && now < look) {
+        uint64_t due = toggles(host, now);
+
+        due = due < look ? due : look;
+        waiting = wait_for(host, due - now);
+        now = ae_host_now(host);
+    }
 }
 
 /* Every VM has done its operations: no need to wait for the duration. */
@@ -214,19 +293,24 @@ watch(struct avicemu_mock_host *host)
 int
 ae_wall_run(struct avicemu_mock_host *host)
 {
-    struct threads *threads = calloc(1, sizeof(*threads));
+    struct threads threads = { 0, 0, NULL };
+    uint32_t nr_cpus = 0;
     int rc;
 
-    if (threads == NULL) {
+    for (uint32_t i = 0; i < host->nr_vms; i++) {
+        nr_cpus += host->vms[i]->nr_cpus;
+    }
+    threads.cpus = calloc(nr_cpus, sizeof(struct avicemu_mock_cpu *));
+    if (threads.cpus == NULL) {
         return -ENOMEM;
     }
     host->start_ns = 0;
     host->start_ns = ae_host_now(host);
-    rc = threads_start(host, threads);
+    rc = threads_start(host, &threads);
     if (rc == 0) {
         watch(host);
     }
-    threads_stop(host, threads);
-    free(threads);
+    threads_stop(host, &threads);
+    free(threads.cpus);
     return rc;
 }
