@@ -44,6 +44,12 @@ static const struct loss losses[] = {
       AVICEMU_MOCK_PLANT_WAKE, 5, { "lost wake-up: it sleeps on vector 50h", NULL } },
     { "virtual: a tick that was forgotten", "ticks", AVICEMU_MOCK_CLOCK_VIRTUAL,
       AVICEMU_MOCK_PLANT_HANDLER, 3, { "vector efh: posted new", "will never happen" } },
+    { "virtual: a doorbell that was forgotten", "ipi+avic", AVICEMU_MOCK_CLOCK_VIRTUAL,
+      AVICEMU_MOCK_PLANT_DOORBELL, 1, { "lost doorbell or kick: while it ran there came vector", NULL } },
+    { "virtual: AVIC, a wake-up that was forgotten", "ipi+avic", AVICEMU_MOCK_CLOCK_VIRTUAL,
+      AVICEMU_MOCK_PLANT_WAKE, 5, { "lost wake-up: it sleeps on vector", NULL } },
+    { "threads: AVIC, a wake-up that was forgotten", "ipi+avic", AVICEMU_MOCK_CLOCK_WALL,
+      AVICEMU_MOCK_PLANT_WAKE, 5, { "lost wake-up: it sleeps on vector", NULL } },
     { "threads: an MSI that was never sent", "nvme", AVICEMU_MOCK_CLOCK_WALL,
       AVICEMU_MOCK_PLANT_POST, 5, { "vector 50h: posted new", NULL } },
     { "threads: a vector that nobody handled", "nvme", AVICEMU_MOCK_CLOCK_WALL,
@@ -61,10 +67,16 @@ static struct avicemu_mock_scenario *
 loss_scenario(const char *program, enum avicemu_mock_clock clock)
 {
     int ticks_too = strcmp(program, "nvme+ticks") == 0;
-    uint32_t nr_vcpus = strcmp(program, "ipi") == 0 ? 2 : 1;
-    struct avicemu_mock_scenario *s = support_scenario(
-        ticks_too ? "nvme" : program, nr_vcpus, AVICEMU_APIC_X2APIC);
+    int avic = strcmp(program, "ipi+avic") == 0;
+    uint32_t nr_vcpus = strncmp(program, "ipi", 3) == 0 ? 2 : 1;
+    struct avicemu_mock_scenario *s =
+        support_scenario(ticks_too ? "nvme"
+                         : avic    ? "ipi"
+                                   : program,
+                         nr_vcpus, AVICEMU_APIC_X2APIC);
 
+    s->avic = avic ? AVICEMU_MOCK_X2AVIC : AVICEMU_MOCK_AVIC_OFF;
+    s->vms[0].avic = avic != 0;
     s->clock = clock;
     if (clock == AVICEMU_MOCK_CLOCK_WALL) { /* until its operations are done */
         s->duration_ns = 100000ull * MS;

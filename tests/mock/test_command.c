@@ -138,6 +138,22 @@ same_seed_same_output(void **state)
 }
 
 static void
+avic_scenarios_close_their_books(void **state)
+{
+    static struct child child;
+
+    (void)state;
+    assert_int_equal(
+        run(&child, "--duration", "0.2", scenario("ipi-storm.ini"), NULL), 0);
+    assert_non_null(strstr(child.text, "AVIC"));
+    assert_non_null(strstr(child.text, "Books closed after "));
+    assert_int_equal(
+        run(&child, "--duration", "0.01", scenario("avic-toggle.ini"), NULL),
+        0);
+    assert_non_null(strstr(child.text, "Books closed after "));
+}
+
+static void
 json_goes_to_the_file(void **state)
 {
     char path[] = "mock-command-XXXXXX", start[3] = "";
@@ -206,6 +222,8 @@ main(int argc, char **argv)
           NULL },
         { "--quiet says nothing", quiet_says_nothing, NULL, NULL, NULL },
         { "same seed, same output", same_seed_same_output, NULL, NULL, NULL },
+        { "scenarios with AVIC close their books",
+          avic_scenarios_close_their_books, NULL, NULL, NULL },
         { "--json goes to the file", json_goes_to_the_file, NULL, NULL, NULL },
         { "mistakes are status 2", mistakes_are_status_2, NULL, NULL, NULL },
         { "Ctrl-C closes the books over what ran", ctrl_c_closes_the_books,

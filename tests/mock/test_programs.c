@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every guest program with its books closed, in both APIC modes and with three
- * personalities, on the virtual clock and on threads; repeatability; many
- * vCPUs on few pCPUs.
+ * Every guest program with its books closed, with and without AVIC, in both
+ * APIC modes and with three personalities, on the virtual clock and on threads;
+ * repeatability; many vCPUs on few pCPUs.
  */
 
 #include <setjmp.h>
@@ -31,6 +31,8 @@ struct row {
     enum avicemu_mock_destination destination;
     uint32_t nr_vcpus, nr_pcpus;
     enum avicemu_mock_clock clock;
+    enum avicemu_mock_avic avic;
+    uint32_t ipiv_off, toggle;
 };
 
 #define XAPIC     AVICEMU_APIC_XAPIC
@@ -48,35 +50,56 @@ struct row {
 #define LOGICAL   AVICEMU_MOCK_DESTINATION_LOGICAL
 #define BROADCAST AVICEMU_MOCK_DESTINATION_BROADCAST
 #define MIXED     AVICEMU_MOCK_DESTINATION_MIXED
+#define NONE      AVICEMU_MOCK_AVIC_OFF
+#define AVIC      AVICEMU_MOCK_AVIC
+#define X2AVIC    AVICEMU_MOCK_X2AVIC
 #define VIRTUAL   AVICEMU_MOCK_CLOCK_VIRTUAL
 #define WALL      AVICEMU_MOCK_CLOCK_WALL
 
 /* clang-format off */
 static const struct row rows[] = {
-    { "virtual: one-shot ticks, xAPIC",       "ticks", XAPIC,  AMD,   ONESHOT,  STRICT, MIXED,  2, 1, VIRTUAL },
-    { "virtual: periodic ticks, x2APIC",      "ticks", X2APIC, INTEL, PERIODIC, STRICT, MIXED,  3, 2, VIRTUAL },
-    { "virtual: deadline ticks, x2APIC",      "ticks", X2APIC, KVM,   DEADLINE, STRICT, MIXED,  3, 2, VIRTUAL },
-    { "virtual: deadline ticks, xAPIC",       "ticks", XAPIC,  INTEL, DEADLINE, STRICT, MIXED,  1, 1, VIRTUAL },
-    { "virtual: strict IPIs, physical",       "ipi",   XAPIC,  AMD,   OFF,      STRICT, PHYSICAL, 4, 2, VIRTUAL },
-    { "virtual: strict IPIs, flat logical",   "ipi",   XAPIC,  INTEL, OFF,      STRICT, LOGICAL,  8, 4, VIRTUAL },
-    { "virtual: strict IPIs, xAPIC cluster",  "ipi",   XAPIC,  AMD,   OFF,      STRICT, LOGICAL, 18, 4, VIRTUAL },
-    { "virtual: strict IPIs, x2APIC cluster", "ipi",   X2APIC, AMD,   PERIODIC, STRICT, LOGICAL, 18, 4, VIRTUAL },
-    { "virtual: strict IPIs, broadcast",      "ipi",   X2APIC, KVM,   ONESHOT,  STRICT, BROADCAST, 5, 2, VIRTUAL },
-    { "virtual: strict IPIs, 64 CPUs",        "ipi",   X2APIC, AMD,   OFF,      STRICT, MIXED,   64, 8, VIRTUAL },
-    { "virtual: IPI flood merges",            "ipi",   XAPIC,  KVM,   PERIODIC, FLOOD,  MIXED,   4, 2, VIRTUAL },
-    { "virtual: disks, xAPIC",                "nvme",  XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   2, 1, VIRTUAL },
-    { "virtual: disks, x2APIC",               "nvme",  X2APIC, INTEL, DEADLINE, STRICT, MIXED,   4, 2, VIRTUAL },
-    { "virtual: boot, xAPIC",                 "boot",  XAPIC,  AMD,   OFF,      STRICT, MIXED,   4, 2, VIRTUAL },
-    { "virtual: boot, x2APIC",                "boot",  X2APIC, KVM,   PERIODIC, STRICT, MIXED,   4, 1, VIRTUAL },
-    { "threads: one-shot ticks",              "ticks", XAPIC,  AMD,   ONESHOT,  STRICT, MIXED,   2, 2, WALL },
-    { "threads: periodic ticks",              "ticks", X2APIC, INTEL, PERIODIC, STRICT, MIXED,   2, 2, WALL },
-    { "threads: deadline ticks",              "ticks", X2APIC, AMD,   DEADLINE, STRICT, MIXED,   2, 2, WALL },
-    { "threads: strict IPIs",                 "ipi",   X2APIC, AMD,   PERIODIC, STRICT, MIXED,   4, 2, WALL },
-    { "threads: strict IPIs, 1:4",            "ipi",   XAPIC,  KVM,   ONESHOT,  STRICT, MIXED,   8, 2, WALL },
-    { "threads: IPI flood, 1:4",              "ipi",   X2APIC, AMD,   OFF,      FLOOD,  MIXED,   8, 2, WALL },
-    { "threads: disks, 1:4",                  "nvme",  X2APIC, AMD,   PERIODIC, STRICT, MIXED,   8, 2, WALL },
-    { "threads: disks, xAPIC",                "nvme",  XAPIC,  INTEL, OFF,      STRICT, MIXED,   2, 2, WALL },
-    { "threads: boot",                        "boot",  XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   4, 2, WALL },
+    { "virtual: one-shot ticks, xAPIC",       "ticks", XAPIC,  AMD,   ONESHOT,  STRICT, MIXED,  2, 1, VIRTUAL, NONE, 0, 0 },
+    { "virtual: periodic ticks, x2APIC",      "ticks", X2APIC, INTEL, PERIODIC, STRICT, MIXED,  3, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: deadline ticks, x2APIC",      "ticks", X2APIC, KVM,   DEADLINE, STRICT, MIXED,  3, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: deadline ticks, xAPIC",       "ticks", XAPIC,  INTEL, DEADLINE, STRICT, MIXED,  1, 1, VIRTUAL, NONE, 0, 0 },
+    { "virtual: strict IPIs, physical",       "ipi",   XAPIC,  AMD,   OFF,      STRICT, PHYSICAL, 4, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: strict IPIs, flat logical",   "ipi",   XAPIC,  INTEL, OFF,      STRICT, LOGICAL,  8, 4, VIRTUAL, NONE, 0, 0 },
+    { "virtual: strict IPIs, xAPIC cluster",  "ipi",   XAPIC,  AMD,   OFF,      STRICT, LOGICAL, 18, 4, VIRTUAL, NONE, 0, 0 },
+    { "virtual: strict IPIs, x2APIC cluster", "ipi",   X2APIC, AMD,   PERIODIC, STRICT, LOGICAL, 18, 4, VIRTUAL, NONE, 0, 0 },
+    { "virtual: strict IPIs, broadcast",      "ipi",   X2APIC, KVM,   ONESHOT,  STRICT, BROADCAST, 5, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: strict IPIs, 64 CPUs",        "ipi",   X2APIC, AMD,   OFF,      STRICT, MIXED,   64, 8, VIRTUAL, NONE, 0, 0 },
+    { "virtual: IPI flood merges",            "ipi",   XAPIC,  KVM,   PERIODIC, FLOOD,  MIXED,   4, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: disks, xAPIC",                "nvme",  XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   2, 1, VIRTUAL, NONE, 0, 0 },
+    { "virtual: disks, x2APIC",               "nvme",  X2APIC, INTEL, DEADLINE, STRICT, MIXED,   4, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: boot, xAPIC",                 "boot",  XAPIC,  AMD,   OFF,      STRICT, MIXED,   4, 2, VIRTUAL, NONE, 0, 0 },
+    { "virtual: boot, x2APIC",                "boot",  X2APIC, KVM,   PERIODIC, STRICT, MIXED,   4, 1, VIRTUAL, NONE, 0, 0 },
+    { "threads: one-shot ticks",              "ticks", XAPIC,  AMD,   ONESHOT,  STRICT, MIXED,   2, 2, WALL, NONE, 0, 0 },
+    { "threads: periodic ticks",              "ticks", X2APIC, INTEL, PERIODIC, STRICT, MIXED,   2, 2, WALL, NONE, 0, 0 },
+    { "threads: deadline ticks",              "ticks", X2APIC, AMD,   DEADLINE, STRICT, MIXED,   2, 2, WALL, NONE, 0, 0 },
+    { "threads: strict IPIs",                 "ipi",   X2APIC, AMD,   PERIODIC, STRICT, MIXED,   4, 2, WALL, NONE, 0, 0 },
+    { "threads: strict IPIs, 1:4",            "ipi",   XAPIC,  KVM,   ONESHOT,  STRICT, MIXED,   8, 2, WALL, NONE, 0, 0 },
+    { "threads: IPI flood, 1:4",              "ipi",   X2APIC, AMD,   OFF,      FLOOD,  MIXED,   8, 2, WALL, NONE, 0, 0 },
+    { "threads: disks, 1:4",                  "nvme",  X2APIC, AMD,   PERIODIC, STRICT, MIXED,   8, 2, WALL, NONE, 0, 0 },
+    { "threads: disks, xAPIC",                "nvme",  XAPIC,  INTEL, OFF,      STRICT, MIXED,   2, 2, WALL, NONE, 0, 0 },
+    { "threads: boot",                        "boot",  XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   4, 2, WALL, NONE, 0, 0 },
+    { "AVIC: periodic ticks",                 "ticks", XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   3, 2, VIRTUAL, AVIC,   0, 0 },
+    { "AVIC: deadline ticks, toggled",        "ticks", X2APIC, INTEL, DEADLINE, STRICT, MIXED,   3, 2, VIRTUAL, X2AVIC, 0, 20000 },
+    { "AVIC: strict IPIs, flat",              "ipi",   XAPIC,  AMD,   ONESHOT,  STRICT, MIXED,   8, 4, VIRTUAL, AVIC,   0, 0 },
+    { "AVIC: strict IPIs, xAPIC cluster",     "ipi",   XAPIC,  KVM,   OFF,      STRICT, MIXED,  18, 4, VIRTUAL, AVIC,   0, 0 },
+    { "AVIC: strict IPIs, x2APIC cluster",    "ipi",   X2APIC, AMD,   PERIODIC, STRICT, LOGICAL, 18, 4, VIRTUAL, X2AVIC, 0, 0 },
+    { "AVIC: strict IPIs, hybrid",            "ipi",   X2APIC, AMD,   PERIODIC, STRICT, MIXED,   6, 3, VIRTUAL, AVIC,   0, 0 },
+    { "AVIC: strict IPIs, ipiv off",          "ipi",   X2APIC, AMD,   OFF,      STRICT, MIXED,   6, 3, VIRTUAL, X2AVIC, 1, 0 },
+    { "AVIC: strict IPIs, toggled",           "ipi",   X2APIC, AMD,   PERIODIC, STRICT, MIXED,   6, 3, VIRTUAL, X2AVIC, 0, 50000 },
+    { "AVIC: strict IPIs, xAPIC, toggled",    "ipi",   XAPIC,  AMD,   ONESHOT,  STRICT, MIXED,   6, 3, VIRTUAL, X2AVIC, 0, 50000 },
+    { "AVIC: IPI flood, toggled",             "ipi",   X2APIC, AMD,   OFF,      FLOOD,  MIXED,   4, 2, VIRTUAL, X2AVIC, 0, 5000 },
+    { "AVIC: disks",                          "nvme",  X2APIC, AMD,   DEADLINE, STRICT, MIXED,   4, 2, VIRTUAL, X2AVIC, 0, 0 },
+    { "AVIC: disks, xAPIC, toggled",          "nvme",  XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   4, 2, VIRTUAL, AVIC,   0, 20000 },
+    { "AVIC: boot, xAPIC",                    "boot",  XAPIC,  AMD,   OFF,      STRICT, MIXED,   4, 2, VIRTUAL, AVIC,   0, 0 },
+    { "AVIC: boot, x2APIC, toggled",          "boot",  X2APIC, KVM,   PERIODIC, STRICT, MIXED,   4, 1, VIRTUAL, X2AVIC, 0, 20000 },
+    { "AVIC, threads: ticks, toggled",        "ticks", X2APIC, AMD,   PERIODIC, STRICT, MIXED,   2, 2, WALL, X2AVIC, 0, 2000 },
+    { "AVIC, threads: disks, 1:4, toggled",   "nvme",  X2APIC, AMD,   PERIODIC, STRICT, MIXED,   8, 2, WALL, X2AVIC, 0, 2000 },
+    { "AVIC, threads: disks, xAPIC",          "nvme",  XAPIC,  AMD,   OFF,      STRICT, MIXED,   2, 2, WALL, AVIC,   0, 0 },
+    { "AVIC, threads: boot, toggled",         "boot",  XAPIC,  AMD,   PERIODIC, STRICT, MIXED,   4, 2, WALL, AVIC,   0, 2000 },
 };
 /* clang-format on */
 
@@ -112,11 +135,42 @@ row_scenario(const struct row *row)
     s->vms[0].ipi = row->ipi;
     s->vms[0].destination = row->destination;
     s->vms[0].nmi_every = 7;
+    s->avic = row->avic;
+    s->vms[0].avic = row->avic != AVICEMU_MOCK_AVIC_OFF;
+    s->vms[0].ipiv = row->ipiv_off == 0;
+    s->vms[0].toggle = row->toggle;
     if (strcmp(row->program, "nvme") == 0) {
         support_disk(s)->depth = 8;
         support_disk(s)->service_ns = 0;
     }
     return s;
+}
+
+static void
+paths_fit(const struct row *row, const struct avicemu_mock_vm_report *vm)
+{
+    static const struct avicemu_mock_paths none;
+    int hybrid = row->mode == X2APIC && row->avic == AVIC;
+
+    assert_int_equal(vm->avic, row->avic != AVICEMU_MOCK_AVIC_OFF);
+    if (vm->avic == 0) {
+        assert_memory_equal(&vm->paths, &none, sizeof(none));
+        return;
+    }
+    if (row->clock == WALL && row->toggle != 0) {
+        return; /* how long it was off is the machine's affair */
+    }
+    assert_true(hybrid || vm->paths.accelerated > 0);
+    assert_true(vm->paths.flips > 0);
+    if (row->clock == VIRTUAL && row->toggle != 0) {
+        assert_true(vm->paths.toggles > 50);
+        assert_true(vm->paths.flips > 2 * row->nr_vcpus);
+    }
+    if (row->clock == VIRTUAL && strcmp(row->program, "ipi") == 0) {
+        assert_true(vm->paths.in_guest > 0);
+        assert_true(hybrid || vm->paths.incomplete > 0);
+        assert_int_equal(vm->paths.doorbells > 0, !hybrid && !row->ipiv_off);
+    }
 }
 
 static void
@@ -128,6 +182,7 @@ program_closes_its_books(void **state)
     const struct avicemu_mock_vm_report *vm = &report->vms[0];
 
     assert_true(vm->operations > 0);
+    paths_fit(row, vm);
     assert_int_equal(vm->pending, 0); /* drained */
     /* The boot counts as many INITs as SIPIs, one each per AP. */
     assert_int_equal(vm->inits, vm->sipis);
@@ -172,14 +227,27 @@ everything(uint64_t seed)
     return s;
 }
 
-static void
-same_seed_same_run(void **state)
+/* With and without AVIC, toggled or not, on one host. */
+static struct avicemu_mock_scenario *
+everything_avic(uint64_t seed)
 {
-    struct avicemu_mock_scenario *s = everything(42);
+    struct avicemu_mock_scenario *s = everything(seed);
+
+    s->avic = X2AVIC;
+    for (uint32_t i = 0; i < s->nr_vms; i++) {
+        s->vms[i].avic = i != 1;
+        s->vms[i].ipiv = i != 2;
+        s->vms[i].toggle = i == 1 ? 0 : i * 5000;
+    }
+    return s;
+}
+
+static void
+run_twice(struct avicemu_mock_scenario *s)
+{
     struct avicemu_mock_report *first = support_run_closed(s);
     struct avicemu_mock_report *second = support_run_closed(s);
 
-    (void)state;
     assert_true(first->trace_events > 10000);
     assert_true(first->trace_events == second->trace_events);
     assert_true(first->trace_hash == second->trace_hash);
@@ -189,6 +257,20 @@ same_seed_same_run(void **state)
     avicemu_mock_report_free(first);
     avicemu_mock_report_free(second);
     free(s);
+}
+
+static void
+same_seed_same_run(void **state)
+{
+    (void)state;
+    run_twice(everything(42));
+}
+
+static void
+same_seed_same_run_with_avic(void **state)
+{
+    (void)state;
+    run_twice(everything_avic(42));
 }
 
 static void
@@ -401,9 +483,11 @@ cr8_keeps_a_vector_back_until_it_drops(void **state)
 int
 main(void)
 {
-    struct CMUnitTest tests[NR_ROWS + 5] = {
+    struct CMUnitTest tests[NR_ROWS + 6] = {
         { "same seed, same run, bit for bit", same_seed_same_run, NULL, NULL,
           NULL },
+        { "same seed, same run, with AVIC toggled",
+          same_seed_same_run_with_avic, NULL, NULL, NULL },
         { "another seed is another run", other_seed_other_run, NULL, NULL,
           NULL },
         { "a number of operations ends a run early", operations_end_a_run_early,
@@ -415,7 +499,7 @@ main(void)
     };
 
     for (size_t i = 0; i < NR_ROWS; i++) {
-        tests[5 + i] =
+        tests[6 + i] =
             (struct CMUnitTest){ rows[i].name, program_closes_its_books, NULL,
                                  NULL, (void *)(uintptr_t)&rows[i] };
     }

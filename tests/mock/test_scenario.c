@@ -15,8 +15,11 @@
 
 #include <avicemu/mock/scenario.h>
 
-#define VM          "[vm a]\n"
-#define HOST_KEYS   "pcpus, clock, seed, slice, duration, watchdog"
+#define VM "[vm a]\n"
+#define HOST_KEYS                                           \
+    "pcpus, clock, seed, slice, duration, watchdog, avic, " \
+    "erratum"
+#define AVIC_HOST   "[host]\navic = x2avic\n"
 #define DEVICE_KEYS "vm, depth, service, jitter"
 
 struct bad {
@@ -51,7 +54,17 @@ static const struct bad bads[] = {
     { "[host]\nduration = 2h\n" VM, "f:2: [host] duration = 2h: must be 1ms..1h" },
     { "[host]\nduration = 18446744073709551615h\n" VM, "f:2: [host] duration = 18446744073709551615h: must be 1ms..1h" },
     { "[host]\nwatchdog = 10ms\n" VM, "f:2: [host] watchdog = 10ms: must be 1s..10m" },
-    { VM "vcpus = 65\n", "f:2: [vm a] vcpus = 65: must be 1..64" },
+    { "[host]\navic = on\n" VM, "f:2: [host] avic = on: must be one of off, avic, x2avic, x2avic-ext" },
+    { "[host]\nerratum = 1234\n" VM, "f:2: [host] erratum = 1234: must be one of off, 1235" },
+    { VM "vcpus = 4097\n", "f:2: [vm a] vcpus = 4097: must be 1..4096" },
+    { VM "vcpus = 256\nmode = xapic\n", "f:2: [vm a] vcpus = 256: xapic has 1..255; more need x2apic" },
+    { VM "vcpus = 65\nprogram = nvme\n", "f:2: [vm a] vcpus = 65: program nvme has 1..64" },
+    { VM "avic = on\n", "f:2: [vm a] avic = on: needs avic = avic, x2avic or x2avic-ext in [host]" },
+    { AVIC_HOST VM "avic = x2avic\n", "f:4: [vm a] avic = x2avic: must be one of off, on" },
+    { AVIC_HOST VM "ipiv = off\n", "f:4: [vm a] ipiv = off: needs avic = on" },
+    { AVIC_HOST VM "ipiv = maybe\n", "f:4: [vm a] ipiv = maybe: must be one of off, on" },
+    { AVIC_HOST VM "toggle = 5\n", "f:4: [vm a] toggle = 5: needs avic = on" },
+    { AVIC_HOST VM "toggle = 1000001\n", "f:4: [vm a] toggle = 1000001: must be 0..1000000" },
     { VM "mode = x3apic\n", "f:2: [vm a] mode = x3apic: must be one of xapic, x2apic" },
     { VM "personality = via\n", "f:2: [vm a] personality = via: must be one of amd, intel, kvm" },
     { VM "program = doom\n", "f:2: [vm a] program = doom: must be one of boot, ticks, ipi, nvme" },
@@ -136,6 +149,8 @@ good_file_means_what_it_says(void **state)
                                "[host]\n"
                                "  pcpus = 3   ; indented\n"
                                "clock=virtual\n"
+                               "avic = x2avic-ext\n"
+                               "erratum = 1235\n"
                                "seed = 18446744073709551615\n"
                                "[device d]\n"
                                "vm = b\n"
@@ -145,6 +160,9 @@ good_file_means_what_it_says(void **state)
                                "vcpus = 2\n"
                                "program = nvme\n"
                                "mode = xapic\n"
+                               "avic = on\n"
+                               "ipiv = off\n"
+                               "toggle = 1000\n"
                                "tick = 3ms";
     struct avicemu_mock_scenario *s = malloc(sizeof(*s));
     char error[512] = "";
@@ -163,6 +181,13 @@ good_file_means_what_it_says(void **state)
     assert_string_equal(s->vms[1].name, "b");
     assert_int_equal(s->vms[1].mode, AVICEMU_APIC_XAPIC);
     assert_int_equal(s->vms[1].tick_ns, 3000000);
+    assert_int_equal(s->avic, AVICEMU_MOCK_X2AVIC_EXT);
+    assert_int_equal(s->erratum_1235, 1);
+    assert_int_equal(s->vms[0].avic, 0);
+    assert_int_equal(s->vms[0].ipiv, 1);
+    assert_int_equal(s->vms[1].avic, 1);
+    assert_int_equal(s->vms[1].ipiv, 0);
+    assert_int_equal(s->vms[1].toggle, 1000);
     assert_int_equal(s->nr_devices, 1);
     assert_int_equal(s->devices[0].vm, 1);
     assert_int_equal(s->devices[0].service_ns, 0);
@@ -185,7 +210,7 @@ filled_by_hand_is_checked_too(void **state)
     s->vms[0].nr_vcpus = 0;
     assert_int_equal(avicemu_mock_scenario_check(s, error, sizeof(error)),
                      -EINVAL);
-    assert_string_equal(error, "[vm] number 0, vcpus: must be 1..64");
+    assert_string_equal(error, "[vm] number 0, vcpus: must be 1..4096");
     s->size = 1;
     assert_int_equal(avicemu_mock_scenario_check(s, NULL, 0), -EINVAL);
     free(s);

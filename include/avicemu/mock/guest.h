@@ -75,6 +75,12 @@ AVICEMU_API uint32_t
 avicemu_mock_vm_nr_cpus(const struct avicemu_mock_vm *vm);
 
 /* ---- instructions ---- */
+
+/*
+ * With AVIC, an access to the APIC exits only if hardware cannot complete it;
+ * all others, and all to devices, come out of the guest. The rest of a step
+ * that came out runs outside.
+ */
 AVICEMU_API enum avicemu_access
 avicemu_mock_mmio_read(struct avicemu_mock_cpu *cpu, uint64_t gpa, unsigned len,
                        void *data);

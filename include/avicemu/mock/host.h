@@ -31,10 +31,11 @@ struct avicemu_mock_host;
 /** A loss that the mock commits on purpose, to prove that the books see it. */
 enum avicemu_mock_plant {
     AVICEMU_MOCK_PLANT_NONE,
-    AVICEMU_MOCK_PLANT_POST,    /* a device counts an MSI that it never sent */
-    AVICEMU_MOCK_PLANT_HANDLER, /* an acknowledged vector is not handled */
-    AVICEMU_MOCK_PLANT_WAKE,    /* a wake callback is forgotten */
-    AVICEMU_MOCK_PLANT_KICK,    /* a kick; seen with the virtual clock only */
+    AVICEMU_MOCK_PLANT_POST,     /* a device counts an MSI that it never sent */
+    AVICEMU_MOCK_PLANT_HANDLER,  /* an acknowledged vector is not handled */
+    AVICEMU_MOCK_PLANT_WAKE,     /* a wake callback is forgotten */
+    AVICEMU_MOCK_PLANT_KICK,     /* a kick; seen with the virtual clock only */
+    AVICEMU_MOCK_PLANT_DOORBELL, /* AVIC: what a doorbell rings for; likewise */
 };
 
 struct avicemu_mock_options {
@@ -48,6 +49,25 @@ struct avicemu_mock_options {
     void *opaque;
     enum avicemu_mock_plant plant;
     uint64_t plant_after; /* commit it after so many occasions */
+    /* Stack of a vCPU's thread, with the wall clock; 0: the system's default.
+     * The library and the programs above need less than 64 KiB. */
+    size_t stack_bytes;
+};
+
+/** The paths that a VM's APIC accesses and IPIs took; see struct
+ * avicemu_vcpu_stats. All 0 without AVIC. */
+struct avicemu_mock_paths {
+    uint64_t accelerated;  /* completed without an exit */
+    uint64_t trapped;      /* exit 402h after a write */
+    uint64_t faulted;      /* exit 402h before an access */
+    uint64_t intercepted;  /* MSR intercepts, nested page faults */
+    uint64_t incomplete;   /* exit 401h */
+    uint64_t doorbells;    /* rung by IPIs */
+    uint64_t ipi_wakes;    /* targets woken or kicked after exit 401h */
+    uint64_t ipi_software; /* IPIs that the hypervisor sent */
+    uint64_t in_guest;     /* interrupts taken without an exit */
+    uint64_t flips;        /* AVIC went on or off at a vCPU */
+    uint64_t toggles;      /* of the scenario's inhibit reason */
 };
 
 /** What one VM did. Counts are over all its vCPUs. */
@@ -55,7 +75,9 @@ struct avicemu_mock_vm_report {
     char name[AVICEMU_MOCK_NAME_BYTES];
     char program[AVICEMU_MOCK_NAME_BYTES];
     uint32_t nr_vcpus;
-    uint32_t closed; /* 1: every book of this VM closes */
+    uint32_t avic;       /* 1: the VM has AVIC */
+    uint64_t vcpu_bytes; /* of the library's memory, per vCPU */
+    uint32_t closed;     /* 1: every book of this VM closes */
     /* The sum of the next five is posted. */
     uint64_t posted, delivered, merged, dropped, cleared, pending;
     uint32_t drop_reasons; /* OR of 1u << enum avicemu_drop */
@@ -66,6 +88,7 @@ struct avicemu_mock_vm_report {
     uint64_t inits, sipis;
     uint64_t operations;
     uint64_t submitted, completed; /* commands of its devices' drivers */
+    struct avicemu_mock_paths paths;
 };
 
 struct avicemu_mock_report {

@@ -12,9 +12,11 @@
  *     slice = 2ms                   10us..1s, what a vCPU runs in one go
  *     duration = 8s                 1ms..1h, then the guests are drained
  *     watchdog = 10s                1s..10m without progress is a failure
+ *     avic = off                    off | avic | x2avic | x2avic-ext: silicon
+ *     erratum = off                 off | 1235: IPI virtualisation is off
  *
  *     [vm NAME]                     1..32 of them
- *     vcpus = 4                     1..64
+ *     vcpus = 4                     1..4096; xapic 1..255, nvme 1..64
  *     mode = x2apic                 xapic | x2apic
  *     personality = amd             amd | intel | kvm
  *     program = nvme                boot | ticks | ipi | nvme
@@ -24,6 +26,10 @@
  *     ipi = strict                  strict | flood
  *     destination = mixed           physical | logical | broadcast | mixed
  *     nmi = 0                       an NMI every so many rounds; 0: none
+ *     avic = off                    off | on; needs avic in [host]
+ *     ipiv = on                     off | on: IPI virtualisation
+ *     toggle = 0                    0..1000000 times a second AVIC is switched
+ *                                   off and on, at random; needs avic = on
  *
  *     [device NAME]                 0..64 of them, NVMe-like
  *     vm = NAME                     a VM that runs nvme
@@ -46,12 +52,20 @@ struct avicemu_mock_program;
 
 #define AVICEMU_MOCK_NAME_BYTES  32
 #define AVICEMU_MOCK_MAX_VMS     32
-#define AVICEMU_MOCK_MAX_VCPUS   64
+#define AVICEMU_MOCK_MAX_VCPUS   4096
 #define AVICEMU_MOCK_MAX_DEVICES 64
 
 enum avicemu_mock_clock {
     AVICEMU_MOCK_CLOCK_WALL,    /* a thread per vCPU and device */
     AVICEMU_MOCK_CLOCK_VIRTUAL, /* one thread; repeatable bit for bit */
+};
+
+/** What the host's silicon has. */
+enum avicemu_mock_avic {
+    AVICEMU_MOCK_AVIC_OFF,
+    AVICEMU_MOCK_AVIC,
+    AVICEMU_MOCK_X2AVIC,     /* ids to 511 */
+    AVICEMU_MOCK_X2AVIC_EXT, /* ids to 4095 */
 };
 
 enum avicemu_mock_timer {
@@ -88,6 +102,9 @@ struct avicemu_mock_vm_config {
     enum avicemu_mock_ipi ipi;
     enum avicemu_mock_destination destination;
     uint32_t nmi_every;
+    uint32_t avic;   /* 0 or 1 */
+    uint32_t ipiv;   /* 0 or 1 */
+    uint32_t toggle; /* flips of an inhibit reason per second; 0: none */
 };
 
 struct avicemu_mock_device_config {
@@ -106,6 +123,8 @@ struct avicemu_mock_scenario {
     uint64_t slice_ns;
     uint64_t duration_ns;
     uint64_t watchdog_ns;
+    enum avicemu_mock_avic avic;
+    uint32_t erratum_1235; /* 0 or 1 */
     uint32_t nr_vms;
     uint32_t nr_devices;
     struct avicemu_mock_vm_config vms[AVICEMU_MOCK_MAX_VMS];
