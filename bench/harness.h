@@ -51,6 +51,7 @@
 
 #define BENCH_MAX_OBJECTS 5
 #define BENCH_OPS_OBJECTS UINT32_MAX /* ops: as many as there are objects */
+#define BENCH_OPS_OTHERS  (UINT32_MAX - 1) /* ... but one, at least one */
 
 /* What open may return besides 0. */
 #define BENCH_SKIP 1 /* cannot run here; bench_skip() said why */
@@ -122,6 +123,9 @@ bench_raw_store_seqcst(void *state, uint64_t n);
 /* One load that hits. */
 void
 bench_raw_load(void *state, uint64_t n);
+/* The same with acquire order: the same instruction, on x86. */
+void
+bench_raw_load_acquire(void *state, uint64_t n);
 /* clock_gettime(CLOCK_MONOTONIC), as nanoseconds. */
 void
 bench_raw_clock(void *state, uint64_t n);

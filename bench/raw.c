@@ -44,6 +44,15 @@ bench_raw_load(void *state, uint64_t n)
 }
 
 void
+bench_raw_load_acquire(void *state, uint64_t n)
+{
+    (void)state;
+    for (uint64_t i = 0; i < n; i++) {
+        bench_use(atomic_load_explicit(&line.word, memory_order_acquire));
+    }
+}
+
+void
 bench_raw_clock(void *state, uint64_t n)
 {
     (void)state;

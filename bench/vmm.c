@@ -58,6 +58,15 @@ kick(void *opaque, struct avicemu_vcpu *vcpu)
 }
 
 static void
+wake(void *opaque, struct avicemu_vcpu *vcpu)
+{
+    struct vmm *v = opaque;
+
+    (void)vcpu;
+    v->wakes++;
+}
+
+static void
 arm(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline)
 {
     struct vmm *v = opaque;
@@ -87,33 +96,68 @@ count_free(void *opaque, void *memory, size_t bytes)
 
 /* ---- life --------------------------------------------------------------- */
 
-void
-vmm_open_empty(struct vmm *v, uint32_t nr_vcpus, enum vmm_now now)
+static void
+host_open(struct vmm *v)
 {
     struct avicemu_host_config host = { .size = sizeof(host) };
-    struct avicemu_vm_config vm = { .size = sizeof(vm) };
 
-    *v = (struct vmm){ .nr = nr_vcpus };
-    v->vcpus = calloc(nr_vcpus, sizeof(struct avicemu_vcpu *));
+    v->vcpus = calloc(v->nr, sizeof(struct avicemu_vcpu *));
     host.allocator.alloc = count_alloc;
     host.allocator.free = count_free;
     host.allocator.opaque = v;
-    vm.lapic.features = AVICEMU_LAPIC_X2APIC | AVICEMU_LAPIC_TSC_DEADLINE;
-    vm.lapic.now_hz = now == VMM_NOW_TSC ? bench_tsc_hz() : 0;
-    vm.ops.now = now == VMM_NOW_TSC ? now_tsc : now_clock;
-    vm.ops.kick = kick;
-    vm.ops.arm = arm;
-    vm.max_vcpus = nr_vcpus < VMM_MAX_PER_VM ? nr_vcpus : VMM_MAX_PER_VM;
+    if (v->avic == VMM_AVIC) {
+        host.avic =
+            AVICEMU_HOST_AVIC | AVICEMU_HOST_X2AVIC | AVICEMU_HOST_X2AVIC_EXT;
+        host.doorbells = AVICEMU_DOORBELL_WORD;
+        host.nr_pcpus = v->nr;
+    }
     if (v->vcpus == NULL || avicemu_host_create(&host, &v->host) != 0) {
         vmm_die("avicemu_host_create");
     }
     avicemu_thread_attach();
-    for (uint32_t i = 0; i * VMM_MAX_PER_VM < nr_vcpus; i++) {
+}
+
+static void
+vms_open(struct vmm *v, enum vmm_now now)
+{
+    struct avicemu_vm_config vm = { .size = sizeof(vm) };
+
+    vm.lapic.features = AVICEMU_LAPIC_X2APIC | AVICEMU_LAPIC_TSC_DEADLINE;
+    vm.lapic.now_hz = now == VMM_NOW_TSC ? bench_tsc_hz() : 0;
+    vm.ops.now = now == VMM_NOW_TSC ? now_tsc : now_clock;
+    vm.ops.kick = kick;
+    vm.ops.wake = wake;
+    vm.ops.arm = arm;
+    vm.max_vcpus = v->nr < VMM_MAX_PER_VM ? v->nr : VMM_MAX_PER_VM;
+    if (v->avic == VMM_AVIC) {
+        vm.flags = AVICEMU_VM_AVIC;
+        vm.max_apic_id = v->nr - 1;
+    }
+    for (uint32_t i = 0; i * VMM_MAX_PER_VM < v->nr; i++) {
         if (i == VMM_MAX_VMS ||
             avicemu_vm_create(v->host, &vm, &v->vms[i]) != 0) {
             vmm_die("avicemu_vm_create");
         }
     }
+}
+
+void
+vmm_open_empty(struct vmm *v, uint32_t nr_vcpus, enum vmm_now now)
+{
+    *v = (struct vmm){ .nr = nr_vcpus };
+    host_open(v);
+    vms_open(v, now);
+}
+
+void
+vmm_open_empty_avic(struct vmm *v, uint32_t nr_vcpus, enum vmm_mode mode)
+{
+    if (nr_vcpus > (mode == VMM_XAPIC ? XAPIC_MAX_ID + 1 : VMM_MAX_PER_VM)) {
+        vmm_die("more vCPUs than AVIC has ids");
+    }
+    *v = (struct vmm){ .nr = nr_vcpus, .mode = mode, .avic = VMM_AVIC };
+    host_open(v);
+    vms_open(v, VMM_NOW_CLOCK);
 }
 
 void
@@ -196,6 +240,22 @@ vmm_open(struct vmm *v, uint32_t nr_vcpus, enum vmm_mode mode, enum vmm_now now)
     v->arms = 0;
 }
 
+void
+vmm_open_avic(struct vmm *v, uint32_t nr_vcpus, enum vmm_mode mode)
+{
+    vmm_open_empty_avic(v, nr_vcpus, mode);
+    vmm_create_vcpus(v);
+    for (uint32_t i = 0; i < nr_vcpus; i++) {
+        boot(v, v->vcpus[i], i == 0);
+    }
+    for (uint32_t i = 0; i < nr_vcpus; i++) {
+        if (avicemu_vcpu_load(v->vcpus[i], i) != 0) {
+            vmm_die("avicemu_vcpu_load");
+        }
+    }
+    v->arms = 0;
+}
+
 /* ---- guest -------------------------------------------------------------- */
 
 void
@@ -250,5 +310,66 @@ vmm_drain(const struct vmm *v, struct avicemu_vcpu *vcpu)
         }
         vmm_exit(vcpu);
         vmm_write(v, vcpu, REG_EOI, 0);
+    }
+}
+
+/* ---- guest, with AVIC --------------------------------------------------- */
+
+void
+vmm_enter_avic(const struct vmm *v, struct avicemu_vcpu *vcpu)
+{
+    enum avicemu_avic_state want =
+        v->mode == VMM_X2APIC ? AVICEMU_AVIC_X2AVIC : AVICEMU_AVIC_XAVIC;
+    struct avicemu_todo todo;
+
+    vmm_enter(vcpu, &todo);
+    if (todo.what != 0 || avicemu_vcpu_avic(vcpu) != want) {
+        vmm_die("AVIC");
+    }
+}
+
+bool
+vmm_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
+            struct avicemu_todo *todo)
+{
+    todo->size = sizeof(*todo);
+    return avicemu_vcpu_recheck(vcpu, when, &cpu, todo) == 0;
+}
+
+uint64_t
+vmm_take(const struct vmm *v, struct avicemu_vcpu *vcpu)
+{
+    enum avicemu_recheck when = AVICEMU_RECHECK_DOORBELL;
+    struct avicemu_todo todo;
+    uint64_t nr = 0;
+
+    while (vmm_recheck(vcpu, when, &todo) &&
+           (todo.what & AVICEMU_DO_INJECT) != 0) {
+        if (avicemu_vcpu_ack(vcpu, AVICEMU_DO_INJECT, todo.vector) != 0) {
+            vmm_die("avicemu_vcpu_ack");
+        }
+        vmm_write(v, vcpu, REG_EOI, 0);
+        when = AVICEMU_RECHECK_ALWAYS;
+        nr++;
+    }
+    return nr;
+}
+
+/* ---- halt --------------------------------------------------------------- */
+
+void
+vmm_block(struct avicemu_vcpu *vcpu)
+{
+    if (avicemu_vcpu_set_halted(vcpu) != 0 ||
+        avicemu_vcpu_block_begin(vcpu) != AVICEMU_SLEEP_YES) {
+        vmm_die("avicemu_vcpu_block_begin");
+    }
+}
+
+void
+vmm_unblock(struct avicemu_vcpu *vcpu)
+{
+    if (avicemu_vcpu_block_end(vcpu) != 0) {
+        vmm_die("avicemu_vcpu_block_end");
     }
 }
