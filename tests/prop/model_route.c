@@ -169,7 +169,8 @@ match_logical(const struct model_vcpu *v, uint32_t dest)
     if (model == 0xf) {
         return (dest & ldr) != 0;
     }
-    return model == 0 && dest >> 4 == ldr >> 4 && (dest & ldr & 15) != 0;
+    return model == 0 && dest >> 4 != 15 /* reserved */ &&
+           dest >> 4 == ldr >> 4 && (dest & ldr & 15) != 0;
 }
 
 static bool
