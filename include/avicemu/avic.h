@@ -37,7 +37,8 @@ extern "C" {
  * and that CPU's APIC id, and ring its doorbell. A vCPU that was never loaded
  * is found by exits and kicks: slower, and just as safe.
  *
- * @param pcpu  host APIC id, 0..4095
+ * @param pcpu  host APIC id, 0..4095. Of the vCPUs that are loaded on one, at
+ *              most one may be between enter and exit: it hears the doorbell
  * @return 0, -EINVAL, -EBUSY (between enter and exit)
  *
  * Between block_begin and block_end it is only noted; block_end takes it up.
@@ -54,7 +55,9 @@ avicemu_vcpu_put(struct avicemu_vcpu *vcpu);
 /** When avicemu_vcpu_recheck() has to look at the APIC page. */
 enum avicemu_recheck {
     AVICEMU_RECHECK_DOORBELL, /* if the doorbell was rung */
-    AVICEMU_RECHECK_ALWAYS,   /* the guest set IF, or wrote EOI, TPR or CR8 */
+    AVICEMU_RECHECK_ALWAYS,   /* the guest set IF or GIF, a shadow or an
+                                 injection ended, or EOI, TPR or CR8 was
+                                 written */
 };
 
 /**
@@ -83,7 +86,9 @@ avicemu_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
  * with AVIC may also be made between enter and exit. What hardware completes
  * there is DONE; what causes a #VMEXIT gives AVICEMU_ACCESS_EXIT: then call
  * avicemu_vcpu_exit() and avicemu_vcpu_handle_exit(), which does the rest of
- * the access. Made outside, an access exits and is handled in the same call.
+ * the access. Until then enter, reset, destroy and every call that saves or
+ * loads state return -EBUSY. Made outside, an access exits and is handled in
+ * the same call. Reads in the guest are of at most 8 bytes.
  */
 
 /**

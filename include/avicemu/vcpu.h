@@ -125,9 +125,11 @@ struct avicemu_todo {
  *
  * @param cpu  size and flags
  * @param ret  size set by the caller; the rest is written on success
- * @return 0; -EINVAL (NULL, a size); -EBUSY (entered already, or in a block)
+ * @return 0; -EINVAL (NULL, a size); -EBUSY (entered already, in a block, or
+ *         an exit waits to be handled: <avicemu/avic.h>)
  *
- * Threads: owner. Progress: wait-free but for ops->inta and ops->arm.
+ * Threads: owner. Progress: wait-free but for ops->inta and ops->arm; with AVIC
+ * lock-free against those who inhibit it.
  * Ordering: sees all posts whose call returned before; later ones kick.
  * Spec: [APM2 8.5 priorities], [APM2 16.6.3 IRR and ISR]
  */
@@ -401,7 +403,7 @@ struct avicemu_vcpu_stats {
     uint64_t avic_flips;       /* AVIC went on or off */
     uint64_t doorbells;        /* rung by this vCPU's IPIs */
     uint64_t ipi_software;     /* IPIs that the hypervisor sent for it */
-    uint64_t ipi_wakes;        /* targets woken after an exit 401h id 1 */
+    uint64_t ipi_wakes;        /* wakes, kicks, rings after an exit 401h id 1 */
 };
 
 /** Copy the counters; size set by the caller. Owner. @return 0, -EINVAL */

@@ -193,7 +193,8 @@ struct avicemu_vm_config {
  * @param host    owner; must outlive the VM
  * @param config  copied. Required: size, ops.now
  * @param ret_vm  the VM; owned by the caller until avicemu_vm_destroy()
- * @return 0, -EINVAL (the log names field, value and range), -ENOMEM
+ * @return 0, -EINVAL (the log names field, value and range), -ENOMEM; with
+ *         AVIC -EEXIST (its memory's own address is mapped to other memory)
  *
  * Threads: any.
  */

@@ -11,7 +11,7 @@ avicemu_vcpu_snapshot(struct avicemu_vcpu *vcpu, void *buf, size_t bytes,
                       size_t *ret_len)
 {
     AE_CHECK(vcpu != NULL && buf != NULL && ret_len != NULL, -EINVAL);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_own(vcpu);
     bool fits = ae_snapshot_save(vcpu, buf, bytes, ret_len);
 
@@ -23,7 +23,7 @@ int
 avicemu_vcpu_restore(struct avicemu_vcpu *vcpu, const void *buf, size_t len)
 {
     AE_CHECK(vcpu != NULL && buf != NULL, -EPROTO);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_own(vcpu);
     int r = ae_snapshot_load(vcpu, buf, len);
 
@@ -37,7 +37,7 @@ avicemu_vcpu_export_kvm(struct avicemu_vcpu *vcpu, uint32_t flags,
 {
     AE_CHECK(vcpu != NULL && ret != NULL, -EINVAL);
     AE_CHECK((flags & ~AVICEMU_KVM_32BIT_IDS) == 0, -EINVAL);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_kvm_export(vcpu, flags, ret);
     return 0;
 }
@@ -48,7 +48,7 @@ avicemu_vcpu_import_kvm(struct avicemu_vcpu *vcpu, uint32_t flags,
 {
     AE_CHECK(vcpu != NULL && page != NULL, -EINVAL);
     AE_CHECK((flags & ~AVICEMU_KVM_32BIT_IDS) == 0, -EINVAL);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_own(vcpu);
     int r = ae_kvm_import(vcpu, flags, page);
 
@@ -60,7 +60,7 @@ int
 avicemu_vcpu_set_apic_base(struct avicemu_vcpu *vcpu, uint64_t value)
 {
     AE_CHECK(vcpu != NULL, -EINVAL);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_own(vcpu);
     int r = ae_kvm_set_base(vcpu, value);
 
@@ -74,7 +74,7 @@ avicemu_vcpu_set_tsc_deadline(struct avicemu_vcpu *vcpu, uint64_t value)
     AE_CHECK(vcpu != NULL, -EINVAL);
     AE_CHECK(ae_lapic_has(&vcpu->vm->model, AVICEMU_LAPIC_TSC_DEADLINE),
              -EOPNOTSUPP);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_own(vcpu);
     ae_kvm_set_deadline(vcpu, value);
     ae_disown(vcpu);
@@ -94,7 +94,7 @@ int
 avicemu_vcpu_set_tsc_offset(struct avicemu_vcpu *vcpu, uint64_t offset)
 {
     AE_CHECK(vcpu != NULL, -EINVAL);
-    AE_CHECK(ae_vcpu_outside(vcpu), -EBUSY);
+    AE_CHECK(ae_vcpu_at_rest(vcpu), -EBUSY);
     ae_own(vcpu);
     ae_kvm_set_tsc_offset(vcpu, offset);
     ae_disown(vcpu);

@@ -32,8 +32,9 @@
 #define INTERCEPT_CR8_WRITE (1u << 24)
 #define INTERCEPT_MSR       (1u << 28)
 #define TLB_FLUSH_GUEST     3u
-/* Intercepts, MSR map, TPR group, AVIC group. [APM2 15.15.3 clean bits] */
-#define CLEAN_FLIP (1u << 0 | 1u << 1 | AVICEMU_CLEAN_TPR | AVICEMU_CLEAN_AVIC)
+/* Intercepts, MSR map, AVIC group. The TPR group is never clean: V_TPR is
+ * written before an entry. [APM2 15.15.3 clean bits] */
+#define CLEAN_FLIP (1u << 0 | 1u << 1 | AVICEMU_CLEAN_AVIC)
 
 static void
 vmcb_set32(struct avicemu_vcpu *vcpu, uint32_t offset, uint32_t value)
@@ -133,6 +134,7 @@ ae_active_update(struct avicemu_vcpu *vcpu)
     vcpu->stats.avic_flips += active != v->active;
     v->active = active;
     v->x2avic = x2avic;
+    ae_lapic_by_hardware(&vcpu->lapic, active);
     vmcb_flip(vcpu);
     ae_tables_publish(vcpu);
     vmcb_set32(vcpu, AVICEMU_VMCB_CLEAN,

@@ -186,6 +186,9 @@ hint_inhibits(struct hints *h, uint64_t ident, uint32_t initial_id)
     if ((ident & AE_IDENT_EXTD) != 0) {
         h->models |= (ident & AE_IDENT_SOFT) != 0 ? 4u : 0;
         h->high_x2 |= initial_id >= AE_XAPIC_BROADCAST;
+        if ((ident >> 32) != initial_id) {
+            h->inhibits |= 1u << AVICEMU_INHIBIT_APIC_ID_MODIFIED;
+        }
         return;
     }
     if (id8 != (initial_id & 0xffu)) {

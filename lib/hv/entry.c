@@ -188,9 +188,6 @@ state_enter(struct avicemu_vcpu *vcpu)
 {
     if (vcpu->avic.active) {
         ae_active_vmrun(vcpu);
-        /* Hardware asks no APIC whether it is enabled: a bit that is there is
-         * pending. */
-        vcpu->lapic.irr_special &= (uint8_t)~AE_IRR_VOID;
     }
     /*
      * ORD kick.B, inhibit.B: state := in guest, then events, IRR and (in
@@ -259,7 +256,7 @@ int
 ae_vcpu_enter(struct avicemu_vcpu *vcpu, const struct avicemu_cpu *cpu,
               struct avicemu_todo *todo)
 {
-    if (!ae_vcpu_outside(vcpu)) {
+    if (!ae_vcpu_at_rest(vcpu)) {
         return -EBUSY;
     }
     uint32_t events = state_enter(vcpu);

@@ -152,14 +152,17 @@ ipi_run(struct avicemu_vcpu *vcpu, struct ae_ipi *ipi)
     vcpu->avic.core.near_page = ipi->near_page;
 }
 
-/* ICR low, or the SELF IPI register. Delivery is over when the write is: DS
- * reads idle. */
+/* ICR low, or the SELF IPI register. Delivery is over when the write is, so DS
+ * reads idle. The page holds what sticks in the register file, the exit what
+ * was written. */
 static enum avicemu_access
 ipi_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
 {
     void *page = vcpu->lapic.page;
     uint32_t low = (uint32_t)what->value;
     uint32_t high = 0;
+    uint32_t sticks =
+        vcpu->vm->model.rules[LAPIC_ICR_LOW >> 4].sticks & ~AE_MASK(ICR_DS);
     struct ae_ipi ipi;
 
     if (slot == LAPIC_SELF_IPI >> 4) {
@@ -167,10 +170,10 @@ ipi_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
     } else if (what->kind == AE_EXIT_MSR) {
         high = (uint32_t)(what->value >> 32);
         ae_vapic_write(page, LAPIC_ICR_HIGH, high);
-        ae_vapic_write(page, LAPIC_ICR_LOW, low & ~AE_MASK(ICR_DS));
+        ae_vapic_write(page, LAPIC_ICR_LOW, low & sticks);
     } else {
         high = ae_vapic_read(page, LAPIC_ICR_HIGH);
-        ae_vapic_write(page, LAPIC_ICR_LOW, low & ~AE_MASK(ICR_DS));
+        ae_vapic_write(page, LAPIC_ICR_LOW, low & sticks);
     }
     ae_ipi_begin(&ipi, &vcpu->avic.core, low, high);
     ipi_run(vcpu, &ipi);
@@ -195,10 +198,20 @@ ipi_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
 
 /* ---- registers ---------------------------------------------------------- */
 
-static void
-v_tpr_sync(struct avicemu_vcpu *vcpu)
+/*
+ * EOI, TPR or CR8 may let a lower vector through, and hardware looks at once.
+ * A runner that watches a doorbell word looks by itself (recheck); one that is
+ * inside a call has to come out.
+ */
+static enum avicemu_access
+look_again(struct avicemu_vcpu *vcpu)
 {
-    ae_active_vmrun(vcpu);
+    ae_active_vmrun(vcpu); /* V_TPR in step */
+    if (ae_vcpu_in_guest(vcpu) && !ae_active_by_word(vcpu) &&
+        ae_active_pending(vcpu) >= 0) {
+        ae_deliver_local_call(vcpu);
+    }
+    return AVICEMU_ACCESS_DONE;
 }
 
 /* An EOI that has more to do than to retire its vector. */
@@ -217,7 +230,7 @@ eoi_long(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
     vcpu->stats.avic_accelerated++;
     ae_lapic_eoi(l, vector, &fx);
     ae_vcpu_apply(vcpu, &fx);
-    return AVICEMU_ACCESS_DONE;
+    return look_again(vcpu);
 }
 
 static enum avicemu_access
@@ -227,7 +240,7 @@ eoi_write(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
         return eoi_long(vcpu, what);
     }
     vcpu->stats.avic_accelerated++;
-    return AVICEMU_ACCESS_DONE;
+    return look_again(vcpu);
 }
 
 static enum avicemu_access
@@ -236,9 +249,8 @@ accel_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
     switch (slot << 4) {
     case LAPIC_TPR:
         ae_lapic_set_tpr(&vcpu->lapic, (uint32_t)what->value);
-        v_tpr_sync(vcpu);
         vcpu->stats.avic_accelerated++;
-        return AVICEMU_ACCESS_DONE;
+        return look_again(vcpu);
     case LAPIC_EOI:
         return eoi_write(vcpu, what);
     default:
@@ -307,6 +319,20 @@ filtered_read(struct avicemu_vcpu *vcpu, const struct ae_exit *what,
 
 /* ---- MMIO --------------------------------------------------------------- */
 
+/* Outside, an access is made as the guest would make it after an entry. true:
+ * the VM has AVIC at all. */
+static bool
+access_begin(struct avicemu_vcpu *vcpu)
+{
+    if (vcpu->vm->tables == NULL) {
+        return false;
+    }
+    if (!ae_vcpu_in_guest(vcpu) && AE_UNLIKELY(!ae_active_follows(vcpu))) {
+        ae_active_update(vcpu);
+    }
+    return true;
+}
+
 /* Does hardware redirect this access to the backing page? */
 static bool
 page_redirects(const struct avicemu_vcpu *vcpu, const struct ae_exit *what)
@@ -325,7 +351,7 @@ ae_exits_mmio_read(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     enum avicemu_access access;
     uint64_t value = 0;
 
-    if (vcpu->vm->tables == NULL || !ae_vcpu_claims(vcpu, gpa, len)) {
+    if (!access_begin(vcpu) || !ae_vcpu_claims(vcpu, gpa, len)) {
         return ae_vcpu_mmio_read(vcpu, gpa, len, data);
     }
     if (!page_redirects(vcpu, &what)) {
@@ -353,7 +379,7 @@ ae_exits_mmio_write(struct avicemu_vcpu *vcpu, uint64_t gpa, uint32_t len,
     };
     const uint8_t *bytes = data;
 
-    if (vcpu->vm->tables == NULL || !ae_vcpu_claims(vcpu, gpa, len)) {
+    if (!access_begin(vcpu) || !ae_vcpu_claims(vcpu, gpa, len)) {
         return ae_vcpu_mmio_write(vcpu, gpa, len, data);
     }
     for (uint32_t i = 0; i < len && i < 4; i++) {
@@ -381,7 +407,7 @@ ae_exits_msr_read(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t *ret)
 {
     struct ae_exit what = { .kind = AE_EXIT_MSR, .at = msr };
 
-    if (vcpu->vm->tables == NULL || !ae_vcpu_claims_msr(msr)) {
+    if (!access_begin(vcpu) || !ae_vcpu_claims_msr(msr)) {
         return ae_vcpu_msr_read(vcpu, msr, ret);
     }
     if (!msr_passes(vcpu, msr, false)) {
@@ -397,7 +423,7 @@ ae_exits_msr_write(struct avicemu_vcpu *vcpu, uint32_t msr, uint64_t value)
         .kind = AE_EXIT_MSR, .write = true, .at = msr, .value = value
     };
 
-    if (vcpu->vm->tables == NULL || !ae_vcpu_claims_msr(msr)) {
+    if (!access_begin(vcpu) || !ae_vcpu_claims_msr(msr)) {
         return ae_vcpu_msr_write(vcpu, msr, value);
     }
     if (!msr_passes(vcpu, msr, true)) {
@@ -413,13 +439,9 @@ ae_exits_cr8_write(struct avicemu_vcpu *vcpu, uint64_t value)
                             .write = true,
                             .value = value };
 
-    if (vcpu->vm->tables == NULL || !ae_vcpu_in_guest(vcpu) ||
-        vcpu->avic.active) {
+    if (!access_begin(vcpu) || !ae_vcpu_in_guest(vcpu) || vcpu->avic.active) {
         ae_lapic_set_tpr(&vcpu->lapic, (uint32_t)value << 4);
-        if (vcpu->avic.active) {
-            v_tpr_sync(vcpu);
-        }
-        return AVICEMU_ACCESS_DONE;
+        return vcpu->avic.active ? look_again(vcpu) : AVICEMU_ACCESS_DONE;
     }
     return exit_begin(vcpu, &what, NULL);
 }

@@ -11,7 +11,8 @@
  *            | MSR map: all intercepted (2) | MSR map: x2AVIC (2)
  *
  * Invariants, when quiet
- *   physical[id].V = 1   iff a vCPU has this initial id
+ *   physical[id].V = 1   iff a vCPU has this initial id and its APIC is
+ *                        enabled: else hardware would post to one that is off
  *   physical[id].IR = 1  iff it is loaded, AVIC is active on it, it is not
  *                        blocked, IPI virtualisation is on, and a doorbell
  *                        reaches it: a word of its core, or a kick
@@ -22,7 +23,8 @@
  * until LDR is written after DFR; a sender in between exits and is emulated,
  * so nothing but time differs).
  *
- * Edge (a Dekker pair: all four accesses seq_cst)
+ * Edge (a Dekker pair; seq_cst, but that the owner's scan of IRR is relaxed
+ * behind his seq_cst read of the events)
  *   running A ae_ipi_step()       IRR bit -> IsRunning read
  *           B ae_tables_stopped() IsRunning := 0 -> IRR read (hv/halt.c)
  *
@@ -140,13 +142,9 @@ address_legal(const struct ae_tables *t, const void *memory, uint64_t bytes)
 static int
 region_add(struct ae_tables *t, void *memory, uint64_t bytes)
 {
-    if (!address_legal(t, memory, bytes)) {
-        AE_LOG(&t->host->log, AVICEMU_LOG_ERROR,
-               "host config: maxphyaddr: too narrow for this memory; %llxh",
-               (unsigned long long)ae_hpa(memory));
-        return -EINVAL;
-    }
-    return ae_mem_add_own(&t->host->mem, ae_hpa(memory), bytes, memory);
+    return address_legal(t, memory, bytes)
+               ? ae_mem_add_own(&t->host->mem, ae_hpa(memory), bytes, memory)
+               : -EINVAL;
 }
 
 static int
@@ -165,7 +163,14 @@ tables_memory(struct ae_tables *t)
     t->msrpm_all = t->memory + physical + AE_PAGE;
     t->msrpm_x2 = t->msrpm_all + AE_MSRPM_BYTES;
     msrpm_init(t);
-    return region_add(t, t->memory, t->bytes);
+    int r = region_add(t, t->memory, t->bytes);
+
+    if (r == -EINVAL) {
+        AE_LOG(&t->host->log, AVICEMU_LOG_ERROR,
+               "host config: maxphyaddr: too narrow for this memory; %llxh",
+               (unsigned long long)ae_hpa(t->memory));
+    }
+    return r;
 }
 
 int
@@ -336,6 +341,11 @@ ae_tables_publish(struct avicemu_vcpu *vcpu)
     if (!ae_tables_fits(t, vcpu->lapic.initial_id)) {
         return;
     }
+    bool running = v->active && v->loaded && !v->blocked && t->ipiv &&
+                   (v->has_bell || !v->words);
+    uint64_t entry =
+        ae_physical_entry(ae_hpa(vcpu->lapic.page), v->pcpu, running);
+
     /*
      * ORD running.B: the page is a vCPU's, then the entry; and IsRunning := 0,
      * then IRR is read. Partner: running.A in ae_ipi_step(). If weaker: see
@@ -343,10 +353,7 @@ ae_tables_publish(struct avicemu_vcpu *vcpu)
      * Test: race_running.
      */
     ae_store_seqcst_u64(&t->physical[vcpu->lapic.initial_id],
-                        ae_physical_entry(ae_hpa(vcpu->lapic.page), v->pcpu,
-                                          v->active && v->loaded &&
-                                              !v->blocked && t->ipiv &&
-                                              (v->has_bell || !v->words)));
+                        ae_lapic_enabled(&vcpu->lapic) ? entry : 0);
     AE_STEP(running_b);
 }
 

@@ -12,7 +12,7 @@
 
 #define AE_MSRPM_BYTES 8192u
 #define AE_SLAB_PAGES  32u
-#define AE_SLABS       128u /* 4096 vCPUs */
+#define AE_SLABS       129u /* 4096 vCPUs, and those that are going */
 
 /* The reasons that the APIC map computes. */
 #define AE_INHIBIT_MAP                           \

@@ -130,6 +130,7 @@ base_changed(struct avicemu_vcpu *vcpu)
         ae_active_inhibit(vcpu->vm, moved, moved);
     }
     ae_active_update(vcpu);
+    ae_tables_publish(vcpu); /* valid while the APIC is enabled */
 }
 
 void
@@ -368,7 +369,7 @@ books_close(struct avicemu_vcpu *vcpu)
 int
 ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
 {
-    if (!ae_vcpu_outside(vcpu) || ae_in_callback()) {
+    if (!ae_vcpu_at_rest(vcpu) || ae_in_callback()) {
         return -EBUSY;
     }
     if (vcpu->vm->tables != NULL) {
@@ -417,7 +418,7 @@ ae_vcpu_reset(struct avicemu_vcpu *vcpu)
 
     uint64_t base = vcpu->lapic.base;
 
-    if (!ae_vcpu_outside(vcpu)) {
+    if (!ae_vcpu_at_rest(vcpu)) {
         return -EBUSY;
     }
     ae_lapic_reset(&vcpu->lapic, &fx);

@@ -125,4 +125,11 @@ ae_vcpu_outside(const struct avicemu_vcpu *vcpu)
     return ae_where_of(ae_load_relaxed_u32(&vcpu->state)) == AE_OUTSIDE;
 }
 
+/* The same, and no access has left an exit that nobody handled yet? */
+static inline bool
+ae_vcpu_at_rest(const struct avicemu_vcpu *vcpu)
+{
+    return ae_vcpu_outside(vcpu) && vcpu->avic.exit.kind == AE_EXIT_NONE;
+}
+
 #endif

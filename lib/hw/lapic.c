@@ -155,7 +155,7 @@ registers_reset(struct ae_lapic *l, struct ae_lapic_effects *fx)
     ae_store_seqcst_u64(&l->ident, ae_load_relaxed_u64(&l->ident) &
                                        ~(uint64_t)AE_IDENT_SOFT);
     ae_lapic_clear(l, fx);
-    l->irr_special |= AE_IRR_VOID;
+    l->irr_special |= l->by_hardware ? 0 : AE_IRR_VOID;
     for (uint32_t slot = 0; slot < AE_MAX_SLOTS; slot++) {
         const struct ae_lapic_rule *r = &l->model->rules[slot];
         uint32_t offset = slot << 4;

@@ -90,6 +90,7 @@ struct ae_lapic_effects {
 struct ae_lapic {
     /* Owner's. */
     uint8_t irr_special; /* AE_IRR_* */
+    bool by_hardware;    /* AVIC is active: see ae_lapic_by_hardware() */
     bool error_armed;    /* error_per_arming: may raise LVT error */
     uint32_t error_seen; /* accumulator bits that were raised already */
     uint32_t x2_id;
@@ -265,6 +266,18 @@ static inline bool
 ae_lapic_irr_void(const struct ae_lapic *l)
 {
     return (l->irr_special & AE_IRR_VOID) != 0;
+}
+
+/* Hardware posts to this APIC from now on, or does no more (AVIC). It asks no
+ * identity, so no reset makes IRR void: a bit that is there is pending. Owner.
+ */
+static inline void
+ae_lapic_by_hardware(struct ae_lapic *l, bool on)
+{
+    l->by_hardware = on;
+    if (on) {
+        l->irr_special &= (uint8_t)~AE_IRR_VOID;
+    }
 }
 
 /* The word of a slot, as it shall be seen: of a void IRR, 0. Owner. */

@@ -99,7 +99,7 @@ expect_on(struct rig *rig, const struct flip_row *row)
     assert_int_equal(rig_vmcb(v, 0x0f8) & 0xfff, row->max_index);
     assert_int_equal(rig_vmcb(v, 0x000) >> 24 & 1, 0);        /* CR8 write */
     assert_int_equal(rig_vmcb(v, 0x008) >> (32 + 28) & 1, 1); /* MSRs */
-    assert_int_equal(rig_vmcb(v, 0x0c0) & 0x808, 0x808);      /* latched */
+    assert_int_equal(rig_vmcb(v, 0x0c0) & 0x808, 0x800);      /* latched */
     assert_int_equal(rig_vmcb(v, 0x058) >> 32 & 0xff, 0);     /* flushed once */
 }
 

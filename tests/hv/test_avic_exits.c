@@ -567,6 +567,7 @@ test_inhibited(void **state)
 {
     struct rig *rig = *state;
     struct avicemu_vcpu *v = rig->v[0];
+    uint64_t before = rig_stats(v).avic_trapped + rig_stats(v).avic_faulted;
     uint64_t value = 0;
 
     assert_int_equal(avicemu_vm_inhibit(rig->vm, AVICEMU_INHIBIT_HYPERV, 1), 0);
@@ -585,7 +586,8 @@ test_inhibited(void **state)
     assert_int_equal(avicemu_vcpu_handle_exit(v, NULL), DONE);
     assert_int_equal(reg_r(v, R_TPR), 0x70);
     assert_int_equal(avicemu_cr8_write(v, 16), GP);
-    assert_int_equal(rig_stats(v).avic_trapped + rig_stats(v).avic_faulted, 0);
+    assert_int_equal(rig_stats(v).avic_trapped + rig_stats(v).avic_faulted,
+                     before);
 }
 
 /* A VM without AVIC knows none of this. */

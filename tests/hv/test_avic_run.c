@@ -561,11 +561,16 @@ test_flip_half(void **state)
 {
     struct rig *rig = *state;
 
+    (void)rig_enter(rig, 0, IF);
     assert_int_equal(avicemu_vm_inhibit(rig->vm, AVICEMU_INHIBIT_HYPERV, 1), 0);
     (void)rig_enter(rig, 1, IF);
     assert_int_equal(rig_avic(rig, 1), AVICEMU_AVIC_OFF);
     assert_int_equal(rig_avic(rig, 0), AVICEMU_AVIC_XAVIC);
-    icr_send(rig->v[0], 1, ICR_FIXED | 0x51);
+    reg_w(rig->v[0], R_ICR2, 0x01000000);
+    assert_int_equal(reg_try(rig->v[0], R_ICR, ICR_FIXED | 0x51),
+                     AVICEMU_ACCESS_EXIT);
+    rig_exit(rig, 0, IF);
+    assert_int_equal(avicemu_vcpu_handle_exit(rig->v[0], NULL), DONE);
     assert_int_equal(rig_stats(rig->v[0]).avic_incomplete, 1);
     assert_int_equal(rig->fake[1].kicks, 1);
     rig_exit(rig, 1, IF);

@@ -371,6 +371,8 @@ check_unlisted(struct law_run *off, struct law_run *on, struct law_run *base)
         LAW_WAIT_TICK, 1, 0, 0, 0                                         \
     }
 
+/* Broadcasts between two modes differ, too: tests/hv/test_avic_found.c, where
+ * a VM can have both. */
 /* clang-format off */
 static const struct row rows[] = {
     { "a software-disabled target gets its IRR bit, and takes it", false,
