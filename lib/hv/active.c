@@ -21,8 +21,8 @@
  *   inhibit A ae_tables_inhibit()  word -> states (ae_calls_all)    seq_cst
  *           B ae_vcpu_enter()      state := in guest -> word        seq_cst
  *
- * update, look, vmrun, load, put are the owner's; inhibit and request are for
- * any thread, O(vCPUs).
+ * update, follows, vmrun, load, put are the owner's. inhibit and request are
+ * for any thread, O(vCPUs).
  */
 
 #include "hv/active.h"
