@@ -14,6 +14,7 @@
 
 #include "base/atomic_step.h"
 
+#include "base/atomic16.h"
 #include "base/step_run.h"
 
 /* ---- memory ------------------------------------------------------------- */
@@ -250,6 +251,39 @@ ae_step_cas(volatile void *p, unsigned bytes, uint64_t *expected,
         access_begin(me, "cas", p, bytes, true);
     }
     return raw_cas(p, bytes, expected, desired);
+}
+
+/* ---- sixteen bytes ------------------------------------------------------ */
+
+struct ae_u128
+ae_step_load16(const struct ae_atomic16 *p)
+{
+    struct ae_step_party *me = ae_step_self();
+    uint64_t unused;
+
+    if (me == NULL) {
+        return ae_raw_load16(AE_LOAD16_LOCKED, p);
+    }
+    /* No store is that wide: one of a half is never forwarded. */
+    access_begin(me, "load16", p, 16,
+                 forward(me, p, 16, &unused) == FORWARD_STALL);
+    struct ae_u128 value = ae_raw_load16(AE_LOAD16_LOCKED, p);
+
+    watch(me, &p->low, 8, value.low);
+    watch(me, &p->high, 8, value.high);
+    return value;
+}
+
+bool
+ae_step_cas16(struct ae_atomic16 *p, struct ae_u128 *expected,
+              struct ae_u128 desired)
+{
+    struct ae_step_party *me = ae_step_self();
+
+    if (me != NULL) {
+        access_begin(me, "cas16", p, 16, true);
+    }
+    return ae_cmpxchg16b(p, expected, desired);
 }
 
 /* ---- for users' own protocols ------------------------------------------- */

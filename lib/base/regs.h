@@ -180,6 +180,52 @@ F(IPI_INFO2,           FAILURE,      63, 32) \
 F(NOACCEL_INFO1,       OFFSET,       11,  4) \
 F(NOACCEL_INFO1,       WRITE,        32, 32) \
 F(NOACCEL_INFO2,       VECTOR,        7,  0)
+
+/*
+ * The IOMMU's interrupt path. IRTE32: the 32-bit entry. Of the 128-bit one,
+ * IRTE is the low half of both forms, IRTE_REMAP and IRTE_GUEST what is only
+ * in one; IRTE_HIGH is the high half, where the pointer to the backing page
+ * stands at its natural place. DEST_LOW and DEST_HIGH make one 32-bit id with
+ * XTEn; else only DEST8 counts. GA_ENTRY: an entry of the GA log. LOG_BASE:
+ * the base register of any log. [IOMMU 2.2.5 interrupt remapping tables]
+ */
+#define IOMMU_FIELDS(F) \
+F(IRTE32,              REMAP_EN,      0,  0) \
+F(IRTE32,              SUP_IOPF,      1,  1) \
+F(IRTE32,              INT_TYPE,      4,  2) \
+F(IRTE32,              RQ_EOI,        5,  5) \
+F(IRTE32,              DM,            6,  6) \
+F(IRTE32,              GUEST_MODE,    7,  7) \
+F(IRTE32,              DEST,         15,  8) \
+F(IRTE32,              VECTOR,       23, 16) \
+F(IRTE32,              RESERVED,     31, 24) \
+F(IRTE,                REMAP_EN,      0,  0) \
+F(IRTE,                SUP_IOPF,      1,  1) \
+F(IRTE,                GUEST_MODE,    7,  7) \
+F(IRTE,                DEST8,        15,  8) \
+F(IRTE,                DEST_XT,      31, 16) \
+F(IRTE,                DEST_LOW,     31,  8) \
+F(IRTE_REMAP,          INT_TYPE,      4,  2) \
+F(IRTE_REMAP,          RQ_EOI,        5,  5) \
+F(IRTE_REMAP,          DM,            6,  6) \
+F(IRTE_REMAP,          RESERVED,     63, 32) \
+F(IRTE_GUEST,          GA_LOG_INTR,   2,  2) \
+F(IRTE_GUEST,          RESERVED,      4,  3) \
+F(IRTE_GUEST,          GAPPI_DIS,     5,  5) \
+F(IRTE_GUEST,          IS_RUN,        6,  6) \
+F(IRTE_GUEST,          GA_TAG,       63, 32) \
+F(IRTE_HIGH,           VECTOR,        7,  0) \
+F(IRTE_HIGH,           RESERVED_LOW, 11,  8) \
+F(IRTE_HIGH,           ROOT,         51, 12) \
+F(IRTE_HIGH,           RESERVED,     55, 52) \
+F(IRTE_HIGH,           DEST_HIGH,    63, 56) \
+F(GA_ENTRY,            GA_TAG,       31,  0) \
+F(GA_ENTRY,            DEVICE_ID,    47, 32) \
+F(GA_ENTRY,            RESERVED,     59, 48) \
+F(GA_ENTRY,            TYPE,         63, 60) \
+F(LOG_BASE,            PAGE,         51, 12) \
+F(LOG_BASE,            LENGTH,       59, 56) \
+F(LOG_TAIL_WORD,       ADDRESS,      51,  3)
 /* clang-format on */
 
 #define AE_FIELD_ENUM(reg, field, high, low) \
@@ -189,6 +235,9 @@ enum ae_lapic_field {
 };
 enum ae_avic_field {
     AVIC_FIELDS(AE_FIELD_ENUM) AE_AVIC_FIELD_END
+};
+enum ae_iommu_field {
+    IOMMU_FIELDS(AE_FIELD_ENUM) AE_IOMMU_FIELD_END
 };
 #undef AE_FIELD_ENUM
 
@@ -220,6 +269,9 @@ enum ae_timer_mode {
     AE_TIMER_DEADLINE,
     AE_TIMER_RESERVED,
 };
+
+/* GA_ENTRY_TYPE: the vCPU is not running. Other codes are undefined. */
+#define AE_GA_GUEST_NR 1u
 
 /* ICR destination shorthands. [APM2 16.5] */
 enum ae_shorthand {

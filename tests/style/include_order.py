@@ -16,8 +16,8 @@ LAYERS = ["base", "hw", "hv", "api"]
 
 # Bottom first. A file may include what stands before it, and its own entry.
 CHAINS = {
-    "base": ["compiler", "bits", "step", "atomic", "lock", "regs", "scale",
-             "text", "alloc", "rcu", "log", "mem", "frame"],
+    "base": ["compiler", "bits", "step", "atomic16", "atomic", "lock", "regs",
+             "scale", "text", "alloc", "rcu", "log", "mem", "frame"],
     # memory side, then CPU side, then I/O side (which posts to CPU pages)
     "hw": ["tlb",
            "vapic", "timer", "model", "lapic", "dest", "idtable", "avic",
