@@ -23,3 +23,12 @@ ae_log_write(const struct ae_log *log, enum avicemu_log_level level,
     log->fn(log->opaque, level, text);
     errno = saved;
 }
+
+int
+ae_log_setting(const struct ae_log *log, const char *object, const char *what,
+               uint64_t value)
+{
+    AE_LOG(log, AVICEMU_LOG_ERROR, "%s config: %s; it is %llu", object, what,
+           (unsigned long long)value);
+    return -EINVAL;
+}

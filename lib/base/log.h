@@ -8,6 +8,8 @@
  * the sites.
  */
 
+#include <stdint.h>
+
 #include <avicemu/log.h>
 
 struct ae_log {
@@ -20,6 +22,11 @@ AVICEMU_PRINTF(3, 4)
 void
 ae_log_write(const struct ae_log *log, enum avicemu_log_level level,
              const char *format, ...);
+
+/* A setting that cannot be: "host config: what; it is value". -EINVAL. */
+int
+ae_log_setting(const struct ae_log *log, const char *object, const char *what,
+               uint64_t value);
 
 #ifdef AE_NO_LOG
 /* The arguments stay checked and used; the call goes away. */

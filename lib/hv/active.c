@@ -29,9 +29,7 @@
 
 #include "base/rcu.h"
 
-#define INTERCEPT_CR8_WRITE (1u << 24)
-#define INTERCEPT_MSR       (1u << 28)
-#define TLB_FLUSH_GUEST     3u
+#define TLB_FLUSH_GUEST 3u
 /* Intercepts, MSR map, AVIC group. The TPR group is never clean: V_TPR is
  * written before an entry. [APM2 15.15.3 clean bits] */
 #define CLEAN_FLIP (1u << 0 | 1u << 1 | AVICEMU_CLEAN_AVIC)
@@ -77,7 +75,7 @@ vmcb_flip(struct avicemu_vcpu *vcpu)
     ae_vmcb_write(vmcb, AVICEMU_VMCB_PHYSICAL_TABLE,
                   ae_hpa(t->memory) | (v->active ? max_index(vcpu) : 0));
     vmcb_set32(vcpu, AVICEMU_VMCB_INTERCEPT_CR,
-               v->active ? 0 : INTERCEPT_CR8_WRITE);
+               v->active ? 0 : AE_MASK(VMCB_INTERCEPT_CR_WRITE_CR8));
     ae_vmcb_write(vmcb, AVICEMU_VMCB_MSRPM,
                   ae_hpa(v->x2avic ? t->msrpm_x2 : t->msrpm_all));
     if (v->active) {
@@ -101,7 +99,8 @@ ae_active_init(struct avicemu_vcpu *vcpu)
     ae_vmcb_write(v->core.vmcb, AVICEMU_VMCB_LOGICAL_TABLE,
                   ae_hpa((void *)t->logical));
     ae_vmcb_write(v->core.vmcb, AVICEMU_VMCB_NESTED_CTL, 1);
-    vmcb_set32(vcpu, AVICEMU_VMCB_INTERCEPT_MISC, INTERCEPT_MSR);
+    vmcb_set32(vcpu, AVICEMU_VMCB_INTERCEPT_MISC,
+               AE_MASK(VMCB_INTERCEPT_MISC_MSR));
     vmcb_flip(vcpu);
 }
 
@@ -195,12 +194,10 @@ ae_active_load(struct avicemu_vcpu *vcpu, uint32_t pcpu)
     struct ae_vcpu_avic *v = &vcpu->avic;
 
     v->loaded = true;
-    v->pcpu = pcpu;
     v->word = ae_avic_bell(v->core.hw, pcpu);
-    v->has_bell = v->words && pcpu < v->core.hw->nr_doorbells;
     /* ORD none: a poster that rings the core before wakes nobody who is not
      * about to enter and scan. */
-    ae_store_relaxed_u32(&v->bell, pcpu);
+    ae_store_relaxed_u32(&vcpu->pcpu, pcpu);
     ae_tables_publish(vcpu);
 }
 

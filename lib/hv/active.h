@@ -74,8 +74,9 @@ ae_active_in_guest(const struct avicemu_vcpu *vcpu)
 {
     const struct ae_vcpu_avic *v = &vcpu->avic;
 
-    return AE_IN_GUEST |
-           (v->active && v->loaded && v->has_bell ? AE_STATE_BELL : 0);
+    return AE_IN_GUEST | (v->active && v->loaded && v->words && v->word != NULL
+                              ? AE_STATE_BELL
+                              : 0);
 }
 
 /* Highest vector that asks for delivery, and the one that gets through: -1.

@@ -290,7 +290,9 @@ ae_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
     if (!v->active) {
         return -EOPNOTSUPP;
     }
-    if (!(v->loaded && ae_avic_rung(v->core.hw, v->pcpu)) &&
+    /* ORD none: the owner's own store. */
+    if (!(v->loaded &&
+          ae_avic_rung(v->core.hw, ae_load_relaxed_u32(&vcpu->pcpu))) &&
         when == AVICEMU_RECHECK_DOORBELL) {
         return -EAGAIN;
     }
@@ -302,10 +304,8 @@ ae_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
         todo->what = AVICEMU_DO_INJECT;
         todo->vector = (uint8_t)c.vector;
     }
-    todo->cr8 =
-        (uint8_t)ae_vector_class(ae_vapic_read(vcpu->lapic.page, LAPIC_TPR));
     todo->tpr_threshold = 0;
-    todo->deadline = vcpu->lapic.timer.deadline;
+    todo_common(vcpu, todo);
     return 0;
 }
 

@@ -74,9 +74,7 @@ intercept_record(struct avicemu_vcpu *vcpu, const struct ae_exit *what)
     if (what->kind == AE_EXIT_MSR) {
         exit_record(vcpu, AVICEMU_EXIT_MSR, what->write, 0);
     } else if (what->kind == AE_EXIT_MMIO) {
-        exit_record(vcpu, AVICEMU_EXIT_NPF,
-                    AE_MASK64(NPF_INFO1_FINAL) | AE_MASK64(NPF_INFO1_USER) |
-                        (what->write ? AE_MASK64(NPF_INFO1_WRITE) : 0),
+        exit_record(vcpu, AVICEMU_EXIT_NPF, ae_npf_info1(what->write),
                     what->at);
     }
 }
@@ -262,14 +260,8 @@ accel_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
 static enum avicemu_access
 filtered_write(struct avicemu_vcpu *vcpu, struct ae_exit *what, uint32_t slot)
 {
-    const struct ae_avic_hw *hw = vcpu->avic.core.hw;
-    bool msr = what->kind == AE_EXIT_MSR;
-    enum avicemu_avic_access access = ae_avic_filter(hw, msr, slot, true);
-
-    if (msr && (what->value & hw->model->rules[slot].reserved) != 0) {
-        access = AVICEMU_AVIC_GP;
-    }
-    switch (access) {
+    switch (ae_avic_filter_write(vcpu->avic.core.hw, what->kind == AE_EXIT_MSR,
+                                 slot, what->value)) {
     case AVICEMU_AVIC_ALLOW:
         ae_vapic_write(vcpu->lapic.page, slot << 4, (uint32_t)what->value);
         vcpu->stats.avic_accelerated++;

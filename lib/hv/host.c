@@ -11,9 +11,7 @@
 static int
 config_wrong(const struct ae_log *log, const char *what, uint64_t value)
 {
-    AE_LOG(log, AVICEMU_LOG_ERROR, "host config: %s; it is %llu", what,
-           (unsigned long long)value);
-    return -EINVAL;
+    return ae_log_setting(log, "host", what, value);
 }
 
 static int

@@ -112,19 +112,16 @@ struct ae_exit {
 
 #define AE_V_TPR_UNKNOWN 0xffu
 
-/* AVIC of one vCPU; all zero in a VM without. Owner's, but for bell. */
+/* AVIC of one vCPU; all zero in a VM without. Owner's. */
 struct ae_vcpu_avic {
     struct ae_core core;
     bool active;
     bool x2avic;   /* active, by MSRs */
-    bool loaded;   /* on pcpu */
+    bool loaded;   /* on the core pcpu */
     bool blocked;  /* between block_begin and block_end */
     bool words;    /* of the host */
-    bool has_bell; /* words, and pcpu has one */
     uint8_t v_tpr; /* in the VMCB; UNKNOWN: VMRUN has to look at all of it */
-    uint32_t pcpu;
-    _Atomic uint32_t *word; /* pcpu's doorbell; NULL: it has none */
-    _Atomic uint32_t bell;  /* the pCPU whose doorbell others ring */
+    _Atomic uint32_t *word; /* the doorbell of pcpu; NULL: it has none */
     struct ae_exit exit;
 };
 
@@ -139,6 +136,7 @@ struct avicemu_vcpu {
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint32_t state;
     _Atomic uint32_t events; /* AE_EV_* */
     _Atomic uint32_t pins;   /* callbacks about it that are under way */
+    _Atomic uint32_t pcpu; /* AVIC: whose doorbell posters ring; the owner's */
 
     /* Owner's. deadline is also read by any thread. */
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint64_t deadline;

@@ -342,9 +342,10 @@ ae_tables_publish(struct avicemu_vcpu *vcpu)
         return;
     }
     bool running = v->active && v->loaded && !v->blocked && t->ipiv &&
-                   (v->has_bell || !v->words);
-    uint64_t entry =
-        ae_physical_entry(ae_hpa(vcpu->lapic.page), v->pcpu, running);
+                   (v->word != NULL || !v->words);
+    /* ORD none: the owner's own store. */
+    uint32_t pcpu = ae_load_relaxed_u32(&vcpu->pcpu);
+    uint64_t entry = ae_physical_entry(ae_hpa(vcpu->lapic.page), pcpu, running);
 
     /*
      * ORD running.B: the page is a vCPU's, then the entry; and IsRunning := 0,

@@ -37,6 +37,16 @@ ae_avic_filter(const struct ae_avic_hw *hw, bool x2avic, uint32_t slot,
     return (enum avicemu_avic_access)hw->filter[x2avic][write][slot];
 }
 
+/* The filter, for a write of this value: reserved bits of an MSR are #GP. */
+static inline enum avicemu_avic_access
+ae_avic_filter_write(const struct ae_avic_hw *hw, bool x2avic, uint32_t slot,
+                     uint64_t value)
+{
+    return x2avic && (value & hw->model->rules[slot].reserved) != 0
+               ? AVICEMU_AVIC_GP
+               : ae_avic_filter(hw, x2avic, slot, true);
+}
+
 /* A core's doorbell; NULL: this id has none. */
 static inline _Atomic uint32_t *
 ae_avic_bell(const struct ae_avic_hw *hw, uint32_t host_apic_id)
@@ -135,6 +145,15 @@ ae_core_evaluate(struct ae_core *core);
  * injection kept it from being heard. The vector, or -1. */
 int
 ae_core_look(struct ae_core *core);
+
+/* EXITINFO1 of exit 400h for an APIC page that is not mapped: an access of the
+ * guest itself, at its final address. [APM2 15.25.6] */
+static inline uint64_t
+ae_npf_info1(bool write)
+{
+    return AE_MASK64(NPF_INFO1_FINAL) | AE_MASK64(NPF_INFO1_USER) |
+           (write ? AE_MASK64(NPF_INFO1_WRITE) : 0);
+}
 
 /* EXITINFO1 of exit 402h. */
 static inline uint64_t

@@ -122,7 +122,7 @@ reg_write(struct ae_core *core, uint32_t offset, struct avicemu_core_access *a,
     uint32_t slot = offset >> 4;
     void *page = ae_core_page(core);
 
-    switch (ae_avic_filter(core->hw, core->x2avic, slot, true)) {
+    switch (ae_avic_filter_write(core->hw, core->x2avic, slot, a->value)) {
     case AVICEMU_AVIC_ALLOW:
         page_store(page, offset, (uint32_t)a->value);
         return AVICEMU_CORE_DONE;
@@ -177,9 +177,7 @@ mmio_begin(struct ae_core *core, struct avicemu_core_access *a,
         return AVICEMU_CORE_MEMORY;
     }
     if (core->unmapped) {
-        ae_core_exit(core, AVICEMU_EXIT_NPF,
-                     AE_MASK64(NPF_INFO1_FINAL) | AE_MASK64(NPF_INFO1_USER) |
-                         (a->write ? AE_MASK64(NPF_INFO1_WRITE) : 0),
+        ae_core_exit(core, AVICEMU_EXIT_NPF, ae_npf_info1(a->write != 0),
                      a->at);
         return AVICEMU_CORE_EXIT;
     }
@@ -234,14 +232,8 @@ msr_begin(struct ae_core *core, struct avicemu_core_access *a,
     if (!core->avic || !core->x2avic || slot >= AE_MAX_SLOTS) {
         return AVICEMU_CORE_HOST;
     }
-    if (!a->write) {
-        return reg_read(core, slot << 4, &a->value);
-    }
-    /* Before the filter, which says GP for what is no register anyway. */
-    if ((a->value & core->hw->model->rules[slot].reserved) != 0) {
-        return AVICEMU_CORE_GP;
-    }
-    return reg_write(core, slot << 4, a, op);
+    return a->write ? reg_write(core, slot << 4, a, op)
+                    : reg_read(core, slot << 4, &a->value);
 }
 
 /* Without AVIC, CR8 is V_TPR, or without V_INTR_MASKING the host's. */

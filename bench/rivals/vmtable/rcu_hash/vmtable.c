@@ -8,84 +8,56 @@
 #include <pthread.h>
 
 #include "base/rcu.h"
-#include "rivals/vmtable/hash.h"
 
-struct table {
-    struct hash hash;
-    _Alignas(64) pthread_mutex_t lock;
+struct guard {
+    pthread_mutex_t lock; /* of the writers */
 };
 
-static void *
-create(void)
+static void
+guard_init(struct guard *g)
 {
-    struct table *t = aligned_alloc(64, (sizeof(*t) + 63) / 64 * 64);
-
-    if (t != NULL) {
-        *t = (struct table){ .hash = { .buckets = { NULL } } };
-        (void)pthread_mutex_init(&t->lock, NULL);
-    }
-    return t;
+    (void)pthread_mutex_init(&g->lock, NULL);
 }
 
 static void
-destroy(void *table)
+guard_fini(struct guard *g)
 {
-    struct table *t = table;
-
-    hash_clear(&t->hash);
-    (void)pthread_mutex_destroy(&t->lock);
-    free(t);
-}
-
-static bool
-insert(void *table, uint32_t id, uint32_t nr)
-{
-    struct table *t = table;
-    struct hash_vm *vm = hash_vm_new(id, nr);
-
-    if (vm == NULL) {
-        return false;
-    }
-    (void)pthread_mutex_lock(&t->lock);
-    hash_insert(&t->hash, vm);
-    (void)pthread_mutex_unlock(&t->lock);
-    return true;
+    (void)pthread_mutex_destroy(&g->lock);
 }
 
 static void
-vm_remove(void *table, uint32_t id)
+guard_write(struct guard *g)
 {
-    struct table *t = table;
+    (void)pthread_mutex_lock(&g->lock);
+}
 
-    (void)pthread_mutex_lock(&t->lock);
-    struct hash_vm *vm = hash_remove(&t->hash, id);
+static void
+guard_write_end(struct guard *g)
+{
+    (void)pthread_mutex_unlock(&g->lock);
+}
 
-    (void)pthread_mutex_unlock(&t->lock);
+static void
+guard_read(struct guard *g)
+{
+    (void)g;
+    ae_rcu_enter();
+}
+
+static void
+guard_read_end(struct guard *g)
+{
+    (void)g;
+    ae_rcu_leave();
+}
+
+static void
+guard_wait(struct guard *g)
+{
+    (void)g;
     ae_rcu_synchronize();
-    free(vm);
 }
 
-static uint64_t
-find(void *table, struct keys *keys, uint64_t n)
-{
-    struct table *t = table;
-    struct keys k = *keys;
-    uint64_t found = 0;
+#include "rivals/vmtable/guarded.h"
 
-    for (uint64_t i = 0; i < n; i++) {
-        uint32_t tag = keys_next(&k);
-
-        ae_rcu_enter();
-        const void *who = hash_find(&t->hash, tag);
-
-        ae_rcu_leave();
-        found += who == keys_who(tag);
-    }
-    *keys = k;
-    return found;
-}
-
-extern const struct vmtable_rival vmtable_rcu_hash;
-const struct vmtable_rival vmtable_rcu_hash = {
-    create, destroy, insert, vm_remove, find,
-};
+VMTABLE_RIVAL(vmtable_rcu_hash);
