@@ -101,8 +101,8 @@ avicemu_core_init(void *memory, const struct avicemu_core_config *config,
     AE_CHECK(silicon_make(&c, &hw, &model, &c.memory->mem), -EINVAL);
     *core = (struct avicemu_core){ .hw = hw, .model = model };
     core->hw.model = &core->model;
-    core->hw.doorbells = c.doorbells;
-    core->hw.nr_doorbells = c.nr_doorbells;
+    core->hw.bells.at = c.doorbells;
+    core->hw.bells.nr = c.nr_doorbells;
     core->core.hw = &core->hw;
     core->core.host_apic_id = c.host_apic_id;
     *ret_core = core;
@@ -123,7 +123,7 @@ avicemu_core_vmrun(struct avicemu_core *core, void *vmcb, int *vector)
     c->vmcb = vmcb;
     if (ae_core_latch(c)) {
         /* A ring in host mode was unheard; what it told of is seen now. */
-        (void)ae_avic_rung(c->hw, c->host_apic_id);
+        (void)ae_bells_rung(&c->hw->bells, c->host_apic_id);
         delivered = ae_core_evaluate(c);
     }
     ae_rcu_leave();
@@ -176,7 +176,7 @@ avicemu_core_look(struct avicemu_core *core)
 void
 avicemu_core_ring(struct avicemu_core *core, uint32_t host_apic_id)
 {
-    ae_avic_ring(&core->hw, host_apic_id);
+    ae_bells_ring(&core->hw.bells, host_apic_id);
 }
 
 void

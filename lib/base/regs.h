@@ -187,7 +187,12 @@ F(NOACCEL_INFO2,       VECTOR,        7,  0)
  * in one; IRTE_HIGH is the high half, where the pointer to the backing page
  * stands at its natural place. DEST_LOW and DEST_HIGH make one 32-bit id with
  * XTEn; else only DEST8 counts. GA_ENTRY: an entry of the GA log. LOG_BASE:
- * the base register of any log. [IOMMU 2.2.5 interrupt remapping tables]
+ * the base register of any log. DTEn: 64-bit word n of a device table entry.
+ * COMMAND, EVENT: the first word of their 16 bytes. XT: the registers of the
+ * IOMMU's own interrupts. MSI: of the mirrored capability's header.
+ * MSI_ADDRESS, MSI_DATA: a device's message; DEST_HIGH is [KVM]'s extension.
+ * HT: the same at FD_F8xx_xxxxh. [IOMMU 2.2.2 device table], [IOMMU 2.2.5
+ * interrupt remapping tables], [IOMMU 3.4 MMIO registers]
  */
 #define IOMMU_FIELDS(F) \
 F(IRTE32,              REMAP_EN,      0,  0) \
@@ -225,8 +230,153 @@ F(GA_ENTRY,            RESERVED,     59, 48) \
 F(GA_ENTRY,            TYPE,         63, 60) \
 F(LOG_BASE,            PAGE,         51, 12) \
 F(LOG_BASE,            LENGTH,       59, 56) \
-F(LOG_TAIL_WORD,       ADDRESS,      51,  3)
+F(LOG_TAIL_WORD,       ADDRESS,      51,  3) \
+F(DTE0,                V,             0,  0) \
+F(DTE1,                DOMAIN_ID,    15,  0) \
+F(DTE2,                IV,            0,  0) \
+F(DTE2,                INT_TAB_LEN,   4,  1) \
+F(DTE2,                IG,            5,  5) \
+F(DTE2,                INT_TAB_ROOT, 51,  6) \
+F(DTE2,                ROOT_ALIGN,    6,  6) \
+F(DTE2,                RESERVED,     53, 52) \
+F(DTE2,                INIT_PASS,    56, 56) \
+F(DTE2,                EINT_PASS,    57, 57) \
+F(DTE2,                NMI_PASS,     58, 58) \
+F(DTE2,                INT_CTL,      61, 60) \
+F(DTE2,                LINT0_PASS,   62, 62) \
+F(DTE2,                LINT1_PASS,   63, 63) \
+F(COMMAND,             OPCODE,       63, 60) \
+F(COMMAND,             DEVICE_ID,    15,  0) \
+F(COMMAND_WAIT,        STORE,         0,  0) \
+F(COMMAND_WAIT,        INTERRUPT,     1,  1) \
+F(COMMAND_WAIT,        FLUSH,         2,  2) \
+F(COMMAND_WAIT,        ADDRESS,      51,  3) \
+F(EVENT,               DEVICE_ID,    15,  0) \
+F(EVENT,               DOMAIN_ID,    47, 32) \
+F(EVENT,               I,            51, 51) \
+F(EVENT,               PR,           52, 52) \
+F(EVENT,               RZ,           55, 55) \
+F(EVENT,               HW_TYPE,      58, 57) \
+F(EVENT,               TYPE,         59, 57) \
+F(EVENT,               CODE,         63, 60) \
+F(DEVICE_TABLE,        SIZE,          8,  0) \
+F(DEVICE_TABLE,        BASE,         51, 12) \
+F(EFR,                 XT,            2,  2) \
+F(EFR,                 GAPPI,         5,  5) \
+F(EFR,                 IA,            6,  6) \
+F(EFR,                 GA,            7,  7) \
+F(EFR,                 GAM,          23, 21) \
+F(EFR,                 MSI_CAP_MMIO, 46, 46) \
+F(EFR2,                GAPPI_DIS,     4,  4) \
+F(EFR2,                NUM_INT_REMAP, 9,  8) \
+F(CONTROL,             IOMMU_EN,      0,  0) \
+F(CONTROL,             EVENT_LOG_EN,  2,  2) \
+F(CONTROL,             EVENT_INT_EN,  3,  3) \
+F(CONTROL,             COM_WAIT_INT_EN, 4, 4) \
+F(CONTROL,             PLAIN,        11,  5) \
+F(CONTROL,             CMD_BUF_EN,   12, 12) \
+F(CONTROL,             GA_EN,        17, 17) \
+F(CONTROL,             GAM_EN,       27, 25) \
+F(CONTROL,             GA_LOG_EN,    28, 28) \
+F(CONTROL,             GA_INT_EN,    29, 29) \
+F(CONTROL,             NUM_INT_REMAP_MODE, 44, 43) \
+F(CONTROL,             XT_EN,        50, 50) \
+F(CONTROL,             INT_CAP_XT_EN, 51, 51) \
+F(CONTROL,             GAPPI_EN,     55, 55) \
+F(CONTROL,             IRT_CACHE_DIS, 59, 59) \
+F(STATUS,              EVENT_OVERFLOW, 0, 0) \
+F(STATUS,              EVENT_LOG_INT, 1,  1) \
+F(STATUS,              COM_WAIT_INT,  2,  2) \
+F(STATUS,              EVENT_LOG_RUN, 3,  3) \
+F(STATUS,              CMD_BUF_RUN,   4,  4) \
+F(STATUS,              GA_LOG_RUN,    8,  8) \
+F(STATUS,              GA_OVERFLOW,   9,  9) \
+F(STATUS,              GA_INT,       10, 10) \
+F(XT,                  LOGICAL,       2,  2) \
+F(XT,                  DEST_LOW,     31,  8) \
+F(XT,                  VECTOR,       39, 32) \
+F(XT,                  ARBITRATED,   40, 40) \
+F(XT,                  DEST_HIGH,    63, 56) \
+F(MSI,                 ENABLE,       16, 16) \
+F(MSI,                 MULTIPLE,     22, 20) \
+F(MSI_ADDRESS,         WINDOW,       31, 20) \
+F(MSI_ADDRESS,         DEST,         19, 12) \
+F(MSI_ADDRESS,         REDIRECT,      3,  3) \
+F(MSI_ADDRESS,         DM,            2,  2) \
+F(MSI_ADDRESS,         DEST_HIGH,    63, 40) \
+F(MSI_DATA,            VECTOR,        7,  0) \
+F(MSI_DATA,            MODE,         10,  8) \
+F(MSI_DATA,            INDEX,        10,  0) \
+F(MSI_DATA,            INDEX_512,     8,  0) \
+F(MSI_DATA,            ASSERT,       14, 14) \
+F(MSI_DATA,            LEVEL,        15, 15) \
+F(HT,                  VECTOR,       23, 16) \
+F(HT,                  DEST,         15,  8) \
+F(HT,                  LOW,           7,  0) \
+F(HT,                  DM,            6,  6) \
+F(HT,                  LEVEL,         5,  5) \
+F(HT,                  MT,            4,  2)
+
+/*
+ * MMIO registers of the interrupt path, 8 bytes each: offset, what a write
+ * does, and which bits it can change. What is in no row reads 0. The PPR log
+ * is there to be initialised, and never runs. [IOMMU 3.4 MMIO registers]
+ */
+#define IOMMU_REGS(X) \
+/* name         offset  write         writable */ \
+X(DEVICE_TABLE, 0x0000, PLAIN,        0x000ffffffffff1ff) \
+X(COMMAND_BASE, 0x0008, COMMAND_BASE, 0x0f0ffffffffff000) \
+X(EVENT_BASE,   0x0010, EVENT_BASE,   0x0f0ffffffffff000) \
+X(CONTROL,      0x0018, CONTROL,      0) \
+X(EXCL_BASE,    0x0020, PLAIN,        0x000ffffffffff003) \
+X(EXCL_LIMIT,   0x0028, PLAIN,        0x000ffffffffff000) \
+X(EFR,          0x0030, READ_ONLY,    0) \
+X(PPR_BASE,     0x0038, PLAIN,        0x0f0ffffffffff000) \
+X(GA_BASE,      0x00e0, GA_BASE,      0x0f0ffffffffff000) \
+X(GA_TAIL_WORD, 0x00e8, GA_TAIL_WORD, 0x000ffffffffffff8) \
+X(MISC,         0x0150, READ_ONLY,    0) \
+X(MSI_CAP,      0x0158, PLAIN,        0xfffffffc00710000) \
+X(MSI_DATA,     0x0160, PLAIN,        0x0000ffffffffffff) \
+X(XT_EVENT,     0x0170, PLAIN,        0xff0001ffffffff04) \
+X(XT_PPR,       0x0178, PLAIN,        0xff0001ffffffff04) \
+X(XT_GA,        0x0180, PLAIN,        0xff0001ffffffff04) \
+X(EFR2,         0x01a0, READ_ONLY,    0) \
+X(COMMAND_HEAD, 0x2000, COMMAND_HEAD, 0x7fff0) \
+X(COMMAND_TAIL, 0x2008, COMMAND_TAIL, 0x7fff0) \
+X(EVENT_HEAD,   0x2010, EVENT_HEAD,   0x7fff0) \
+X(EVENT_TAIL,   0x2018, EVENT_TAIL,   0x7fff0) \
+X(STATUS,       0x2020, STATUS,       0) \
+X(PPR_HEAD,     0x2030, PLAIN,        0x7fff0) \
+X(PPR_TAIL,     0x2038, PLAIN,        0x7fff0) \
+X(GA_HEAD,      0x2040, GA_HEAD,      0x7fff8) \
+X(GA_TAIL,      0x2048, GA_TAIL,      0x7fff8)
 /* clang-format on */
+
+/* Bytes of the MMIO region. */
+#define AE_IOMMU_MMIO_BYTES 0x4000u
+
+/* EVENT_CODE. [IOMMU 2.5 event log] */
+enum ae_iommu_event_code {
+    AE_IOMMU_EVENT_BAD_DTE = 1,
+    AE_IOMMU_EVENT_PAGE_FAULT = 2,
+    AE_IOMMU_EVENT_DTE_HARDWARE = 3,
+    AE_IOMMU_EVENT_TABLE_HARDWARE = 4,
+    AE_IOMMU_EVENT_BAD_COMMAND = 5,
+    AE_IOMMU_EVENT_COMMAND_HARDWARE = 6,
+    AE_IOMMU_EVENT_BAD_REQUEST = 8,
+};
+
+/* COMMAND_OPCODE. [IOMMU 2.4 commands] */
+enum ae_command {
+    AE_COMMAND_COMPLETION_WAIT = 1,
+    AE_COMMAND_INVALIDATE_DEVTAB = 2,
+    AE_COMMAND_INVALIDATE_PAGES = 3,
+    AE_COMMAND_INVALIDATE_IOTLB = 4,
+    AE_COMMAND_INVALIDATE_INTERRUPTS = 5,
+    AE_COMMAND_PREFETCH_PAGES = 6,
+    AE_COMMAND_COMPLETE_PPR = 7,
+    AE_COMMAND_INVALIDATE_ALL = 8,
+};
 
 #define AE_FIELD_ENUM(reg, field, high, low) \
     reg##_##field##_HIGH = (high), reg##_##field##_LOW = (low),
@@ -240,6 +390,12 @@ enum ae_iommu_field {
     IOMMU_FIELDS(AE_FIELD_ENUM) AE_IOMMU_FIELD_END
 };
 #undef AE_FIELD_ENUM
+
+#define AE_IOMMU_REG_ENUM(name, offset, write, writable) AE_IOMMU_##name,
+enum ae_iommu_reg {
+    IOMMU_REGS(AE_IOMMU_REG_ENUM) AE_NR_IOMMU_REGS
+};
+#undef AE_IOMMU_REG_ENUM
 
 /* Value of a field of a register value, and a value placed into the field. */
 #define AE_GET(value, field) \

@@ -194,7 +194,7 @@ ae_active_load(struct avicemu_vcpu *vcpu, uint32_t pcpu)
     struct ae_vcpu_avic *v = &vcpu->avic;
 
     v->loaded = true;
-    v->word = ae_avic_bell(v->core.hw, pcpu);
+    v->word = ae_bells_at(&v->core.hw->bells, pcpu);
     /* ORD none: a poster that rings the core before wakes nobody who is not
      * about to enter and scan. */
     ae_store_relaxed_u32(&vcpu->pcpu, pcpu);

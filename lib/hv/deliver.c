@@ -71,7 +71,8 @@ ae_call(struct avicemu_vcpu *vcpu, enum ae_call call)
     } else if (call == AE_CALL_RING) {
         /* ORD none: a core that it has left is rung in vain, and it scans IRR
          * when it enters elsewhere. */
-        ae_avic_ring(&vcpu->vm->tables->hw, ae_load_relaxed_u32(&vcpu->pcpu));
+        ae_bells_ring(&vcpu->vm->tables->hw.bells,
+                      ae_load_relaxed_u32(&vcpu->pcpu));
     }
 }
 

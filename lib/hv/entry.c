@@ -291,8 +291,8 @@ ae_vcpu_recheck(struct avicemu_vcpu *vcpu, enum avicemu_recheck when,
         return -EOPNOTSUPP;
     }
     /* ORD none: the owner's own store. */
-    if (!(v->loaded &&
-          ae_avic_rung(v->core.hw, ae_load_relaxed_u32(&vcpu->pcpu))) &&
+    if (!(v->loaded && ae_bells_rung(&v->core.hw->bells,
+                                     ae_load_relaxed_u32(&vcpu->pcpu))) &&
         when == AVICEMU_RECHECK_DOORBELL) {
         return -EAGAIN;
     }

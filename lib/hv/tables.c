@@ -187,8 +187,8 @@ ae_tables_create(struct avicemu_vm *vm, const struct avicemu_vm_config *config,
     t->host = host;
     ae_avic_hw_init(&t->hw, &vm->model, &host->mem, core_features(host->avic),
                     host->maxphyaddr);
-    t->hw.doorbells = host->doorbells;
-    t->hw.nr_doorbells = host->nr_pcpus;
+    t->hw.bells.at = host->doorbells;
+    t->hw.bells.nr = host->nr_pcpus;
     t->words = host->doorbell_mode == AVICEMU_DOORBELL_WORD;
     t->nr_physical = physical_entries(t->hw.features);
     t->max_apic_id =

@@ -19,12 +19,7 @@
 #include "base/rcu.h"
 #include "base/text.h"
 #include "hv/tables.h"
-
-#define MSI_WINDOW   0xfeeu
-#define MSI_REDIRECT 0x8u
-#define MSI_LOGICAL  0x4u
-#define MSI_ASSERT   0x4000u
-#define MSI_LEVEL    0x8000u
+#include "hw/dest.h"
 
 /* ---- life --------------------------------------------------------------- */
 
@@ -156,20 +151,13 @@ void
 ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,
           struct avicemu_posted *posted)
 {
-    struct ae_message m = {
-        .dest = (uint32_t)(address >> 12 & 0xffu) | (uint32_t)(address >> 40)
-                                                        << 8,
-        .vector = (uint8_t)data,
-        .mode = (uint8_t)(data >> 8 & 7u),
-        .shorthand = AE_DSH_NONE,
-        .format = AE_FORMAT_MSI,
-        .logical = (address & MSI_LOGICAL) != 0,
-        .level = (data & MSI_LEVEL) != 0,
-    };
+    struct ae_message m;
+
+    ae_message_decode(address, data, &m);
     bool vectored =
         m.mode == AVICEMU_DELIVERY_FIXED || m.mode == AVICEMU_DELIVERY_LOWEST;
 
-    if ((address >> 20 & 0xfffu) != MSI_WINDOW ||
+    if (AE_GET(address, MSI_ADDRESS_WINDOW) != AE_MSI_WINDOW ||
         (address >> 32 & 0xffu) != 0) {
         msi_drop(posted, AVICEMU_DROP_ADDRESS);
         return;
@@ -180,13 +168,11 @@ ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,
         msi_drop(posted, AVICEMU_DROP_MODE);
         return;
     }
-    if (m.level && (data & MSI_ASSERT) == 0 &&
+    if (m.level && (data & AE_MASK64(MSI_DATA_ASSERT)) == 0 &&
         (vectored || m.mode == AVICEMU_DELIVERY_INIT)) {
         msi_drop(posted, AVICEMU_DROP_DEASSERT);
         return;
     }
-    m.arbitrate = vectored && (m.mode == AVICEMU_DELIVERY_LOWEST ||
-                               (m.logical && (address & MSI_REDIRECT) != 0));
     ae_deliver_message(vm, NULL, &m, posted);
 }
 

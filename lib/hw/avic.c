@@ -19,8 +19,8 @@
  *
  * Edge (a Dekker pair: all four accesses seq_cst, since a word that is 1 is not
  * written again)
- *   bell   A ae_avic_ring()     IRR bit -> doorbell word read, then set
- *          B ae_avic_rung()     exchange to 0 -> IRR scan (ae_avic_above())
+ *   bell   A ae_bells_ring()     IRR bit -> doorbell word read, then set
+ *          B ae_bells_rung()     exchange to 0 -> IRR scan (ae_avic_above())
  *
  * May overlap: all of it; init with nothing. Wait-free.
  */
@@ -157,16 +157,16 @@ ae_avic_hw_init(struct ae_avic_hw *hw, const struct ae_lapic_model *model,
 /* ---- doorbell ----------------------------------------------------------- */
 
 void
-ae_avic_ring(const struct ae_avic_hw *hw, uint32_t host_apic_id)
+ae_bells_ring(const struct ae_bells *bells, uint32_t host_apic_id)
 {
-    _Atomic uint32_t *bell = ae_avic_bell(hw, host_apic_id);
+    _Atomic uint32_t *bell = ae_bells_at(bells, host_apic_id);
 
     if (bell == NULL) {
         return;
     }
     /*
      * ORD bell.A: the IRR bit, then the doorbell. Partner: bell.B in
-     * ae_avic_rung(), ae_avic_above(). If weaker: a word seen as 1 was
+     * ae_bells_rung(), ae_avic_above(). If weaker: a word seen as 1 was
      * already exchanged by a core whose scan missed the bit, and the vector
      * waits for the next doorbell. Test: race_bell.
      */
@@ -177,16 +177,16 @@ ae_avic_ring(const struct ae_avic_hw *hw, uint32_t host_apic_id)
 }
 
 bool
-ae_avic_rung(const struct ae_avic_hw *hw, uint32_t host_apic_id)
+ae_bells_rung(const struct ae_bells *bells, uint32_t host_apic_id)
 {
-    _Atomic uint32_t *bell = ae_avic_bell(hw, host_apic_id);
+    _Atomic uint32_t *bell = ae_bells_at(bells, host_apic_id);
 
     /* ORD none: a ring that is not seen yet is there at the next look. */
     if (bell == NULL || ae_load_relaxed_u32(bell) == 0) {
         return false;
     }
     /* ORD bell.B: the doorbell to 0, then the IRR scan. Partner: bell.A in
-     * ae_avic_ring(). If weaker: see there. Test: race_bell. */
+     * ae_bells_ring(). If weaker: see there. Test: race_bell. */
     bool rung = ae_exchange_seqcst_u32(bell, 0) != 0;
 
     AE_STEP(bell_b);
@@ -200,7 +200,7 @@ ae_avic_requested(void *page)
 {
     for (uint32_t i = AE_VECTOR_WORDS; i-- > 0;) {
         /* ORD bell.B: the doorbell was taken (IsRunning cleared), then IRR.
-         * Partner: bell.A in ae_avic_ring(). If weaker: see there. Test:
+         * Partner: bell.A in ae_bells_ring(). If weaker: see there. Test:
          * race_bell. */
         uint32_t word =
             ae_load_seqcst_u32(ae_vapic_word(page, LAPIC_IRR + (i << 4)));

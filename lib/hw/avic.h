@@ -13,14 +13,35 @@
 #include "hw/idtable.h"
 #include "hw/lapic.h"
 
+/* The doorbells of a host's cores, by host APIC id. */
+struct ae_bells {
+    struct avicemu_doorbell *at; /* NULL: none */
+    uint32_t nr;
+};
+
+/* A core's doorbell; NULL: this id has none. */
+static inline _Atomic uint32_t *
+ae_bells_at(const struct ae_bells *bells, uint32_t host_apic_id)
+{
+    return host_apic_id < bells->nr
+               ? (_Atomic uint32_t *)&bells->at[host_apic_id].rung
+               : NULL;
+}
+
+/* Ring a core's doorbell; an id without one: nothing. Any thread. */
+void
+ae_bells_ring(const struct ae_bells *bells, uint32_t host_apic_id);
+/* Take a doorbell: was it rung? Then scan IRR. */
+bool
+ae_bells_rung(const struct ae_bells *bells, uint32_t host_apic_id);
+
 /* The silicon: constant after init, shared by cores. */
 struct ae_avic_hw {
     const struct ae_lapic_model *model; /* which x2APIC MSRs exist */
     const struct ae_mem *mem;
     uint64_t address_reserved; /* bits that no physical address has */
     uint32_t features;         /* AVICEMU_CORE_* */
-    uint32_t nr_doorbells;
-    struct avicemu_doorbell *doorbells;
+    struct ae_bells bells;
     uint8_t filter[2][2]
                   [AE_MAX_SLOTS]; /* [x2avic][write]: avicemu_avic_access */
 };
@@ -46,22 +67,6 @@ ae_avic_filter_write(const struct ae_avic_hw *hw, bool x2avic, uint32_t slot,
                ? AVICEMU_AVIC_GP
                : ae_avic_filter(hw, x2avic, slot, true);
 }
-
-/* A core's doorbell; NULL: this id has none. */
-static inline _Atomic uint32_t *
-ae_avic_bell(const struct ae_avic_hw *hw, uint32_t host_apic_id)
-{
-    return host_apic_id < hw->nr_doorbells
-               ? (_Atomic uint32_t *)&hw->doorbells[host_apic_id].rung
-               : NULL;
-}
-
-/* Ring a core's doorbell; an id without one: nothing. Any thread. */
-void
-ae_avic_ring(const struct ae_avic_hw *hw, uint32_t host_apic_id);
-/* Take a doorbell: was it rung? Then scan IRR. */
-bool
-ae_avic_rung(const struct ae_avic_hw *hw, uint32_t host_apic_id);
 
 /* f(TPR, ISR), of TPR words that software may have filled beyond 8 bits. */
 uint32_t

@@ -260,7 +260,7 @@ ae_core_evaluate(struct ae_core *core)
 int
 ae_core_look(struct ae_core *core)
 {
-    bool rung = ae_avic_rung(core->hw, core->host_apic_id);
+    bool rung = ae_bells_rung(&core->hw->bells, core->host_apic_id);
 
     /* A store to IRR alone is not noticed: [APM2 15.29.8.2] */
     if (!rung && !core->injecting) {

@@ -385,7 +385,7 @@ running_read(struct ae_ipi *ipi)
 static enum avicemu_core_event
 ring(struct ae_ipi *ipi)
 {
-    ae_avic_ring(ipi->hw, ipi->host_id);
+    ae_bells_ring(&ipi->hw->bells, ipi->host_id);
     target_done(ipi);
     return AVICEMU_CORE_RANG;
 }

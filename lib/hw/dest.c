@@ -21,6 +21,27 @@
 
 #include "hw/dest.h"
 
+void
+ae_message_decode(uint64_t address, uint32_t data, struct ae_message *ret)
+{
+    bool logical = (address & AE_MASK64(MSI_ADDRESS_DM)) != 0;
+    uint32_t mode = AE_GET(data, MSI_DATA_MODE);
+    bool hint = (address & AE_MASK64(MSI_ADDRESS_REDIRECT)) != 0;
+
+    *ret = (struct ae_message){
+        .dest = AE_GET(address, MSI_ADDRESS_DEST) |
+                AE_GET(address, MSI_ADDRESS_DEST_HIGH) << 8,
+        .vector = (uint8_t)AE_GET(data, MSI_DATA_VECTOR),
+        .mode = (uint8_t)mode,
+        .shorthand = AE_DSH_NONE,
+        .format = AE_FORMAT_MSI,
+        .logical = logical,
+        .level = (data & AE_MASK64(MSI_DATA_LEVEL)) != 0,
+        .arbitrate = mode == AVICEMU_DELIVERY_LOWEST ||
+                     (mode == AVICEMU_DELIVERY_FIXED && logical && hint),
+    };
+}
+
 static bool
 match_xapic_logical(uint64_t ident, uint32_t dest)
 {

@@ -8,6 +8,14 @@
 
 #include "hw/lapic.h"
 
+/* What a device's MSI asks for; its address is one, see AE_MSI_WINDOW. The
+ * redirection hint arbitrates a logical message. [APM2 16.5] */
+void
+ae_message_decode(uint64_t address, uint32_t data, struct ae_message *ret);
+
+/* MSI_ADDRESS_WINDOW of an interrupt. */
+#define AE_MSI_WINDOW 0xfeeu
+
 /* Does the receiver with this identity match the destination? Shorthands are
  * not looked at. A hardware-disabled APIC matches nothing. */
 bool

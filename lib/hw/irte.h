@@ -105,7 +105,7 @@ enum ae_remap_outcome {
     AE_REMAP_NO_TABLE,    /* no memory where the entry should be */
     AE_REMAP_NOT_PRESENT, /* fault; no event if irte.sup_iopf */
     AE_REMAP_BAD_ENTRY,   /* fault; no event if irte.sup_iopf */
-    AE_REMAP_BAD_PAGE,    /* no memory where the page should be; likewise */
+    AE_REMAP_BAD_PAGE,    /* no memory where the page should be */
 };
 
 enum ae_notice_kind {

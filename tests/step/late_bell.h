@@ -12,9 +12,9 @@
 static _Atomic uint32_t *late_bell;
 
 static inline bool
-late_rung(const struct ae_avic_hw *hw, uint32_t host_apic_id)
+late_rung(const struct ae_bells *bells, uint32_t host_apic_id)
 {
-    late_bell = (_Atomic uint32_t *)&hw->doorbells[host_apic_id].rung;
+    late_bell = (_Atomic uint32_t *)&bells->at[host_apic_id].rung;
     return ae_load_relaxed_u32(late_bell) != 0;
 }
 
@@ -30,7 +30,7 @@ late_pending(void *page)
     return vector;
 }
 
-#define ae_avic_rung    late_rung
+#define ae_bells_rung   late_rung
 #define ae_avic_pending late_pending
 
 #endif

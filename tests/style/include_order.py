@@ -21,7 +21,7 @@ CHAINS = {
     # memory side, then CPU side, then I/O side (which posts to CPU pages)
     "hw": ["tlb",
            "vapic", "timer", "model", "lapic", "dest", "idtable", "avic",
-           "irte", "galog", "iommu", "pic", "pit", "ioapic"],
+           "irte", "galog", "intcache", "iommu", "pic", "pit", "ioapic"],
     "hv": ["object", "tables", "apicmap", "vmtable", "posting", "inhibit",
            "irqwin", "deliver", "active", "halt", "nested", "vcpu", "entry",
            "exits", "vm", "host", "snapshot", "kvmstate", "inspect"],
