@@ -6,6 +6,7 @@
 
 #include <avicemu/avic.h>
 #include <avicemu/common.h>
+#include <avicemu/iommu.h>
 #include <avicemu/lapic.h>
 #include <avicemu/log.h>
 #include <avicemu/state.h>

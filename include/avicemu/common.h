@@ -41,6 +41,7 @@ extern "C" {
 struct avicemu_host; /* VM ids, the memory map, physical CPUs */
 struct avicemu_vm;   /* one guest: its vCPUs and the APIC map */
 struct avicemu_vcpu; /* one virtual CPU with its local APIC */
+struct avicemu_iommu; /* posts interrupts of devices; of a host with AVIC */
 
 /** What became of a guest's memory-mapped or MSR access. */
 enum avicemu_access {

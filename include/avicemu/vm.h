@@ -37,6 +37,43 @@ enum avicemu_doorbell_mode {
                               avicemu_vcpu_recheck() between its steps */
 };
 
+/** How a GA tag is made up: VM id above, vCPU index below. The lower part
+ * limits the vCPUs of a VM. [KVM GATag layout] */
+enum avicemu_tag_layout {
+    AVICEMU_TAG_20_12, /* 4096 vCPUs */
+    AVICEMU_TAG_23_9,  /* 512 */
+    AVICEMU_TAG_24_8,  /* 256 */
+};
+
+/**
+ * The callbacks of a host about its IOMMUs, see <avicemu/iommu.h>. NULL: nobody
+ * to tell. No lock and no read-side section of the library is held.
+ */
+struct avicemu_host_ops {
+    /*
+     * The IOMMU's GA-log interrupt: have avicemu_iommu_notify() called, by any
+     * thread, soon. From the thread that posted. NULL: the host calls it
+     * now and then.
+     */
+    void (*ga_interrupt)(void *opaque, struct avicemu_iommu *iommu);
+    /*
+     * The IOMMU's event interrupt: avicemu_iommu_event() has something. From
+     * the thread that posted.
+     */
+    void (*event_interrupt)(void *opaque, struct avicemu_iommu *iommu);
+    /*
+     * A device's interrupt that belongs to the host: its entry is routed to no
+     * guest. From the thread that sent it. NULL: dropped.
+     */
+    void (*host_interrupt)(void *opaque, struct avicemu_iommu *iommu,
+                           uint16_t device_id, uint32_t index);
+    /*
+     * To measure: a look-up of a GA tag begins (1), has ended (0). Inside a
+     * drain: signals only, no re-entry.
+     */
+    void (*ga_lookup)(void *opaque, struct avicemu_iommu *iommu, int begins);
+};
+
 struct avicemu_host_config {
     size_t size;
     struct avicemu_allocator allocator; /* zero: aligned_alloc and free */
@@ -48,6 +85,9 @@ struct avicemu_host_config {
     uint32_t maxphyaddr; /* 32..52 bits of a system physical address; 0: 48 */
     enum avicemu_doorbell_mode doorbells;
     uint32_t nr_pcpus; /* WORD: host APIC ids 0 .. nr-1 have one; to 4096 */
+    /* IOMMUs, see <avicemu/iommu.h>; with AVIC. */
+    enum avicemu_tag_layout tag_layout;
+    struct avicemu_host_ops ops; /* first argument: opaque, above */
 };
 
 /**

@@ -106,6 +106,16 @@ ae_active_init(struct avicemu_vcpu *vcpu)
 
 /* ---- flips -------------------------------------------------------------- */
 
+/* A vCPU that flips at its entry is in the guest already. */
+static enum ae_posting_state
+posting_state(const struct avicemu_vcpu *vcpu)
+{
+    /* ORD none: the owner's own word, but for KICKED. */
+    return ae_where_of(ae_load_relaxed_u32(&vcpu->state)) == AE_IN_GUEST
+               ? AE_POSTING_ENTERED
+               : AE_POSTING_OUTSIDE;
+}
+
 void
 ae_active_update(struct avicemu_vcpu *vcpu)
 {
@@ -135,7 +145,14 @@ ae_active_update(struct avicemu_vcpu *vcpu)
     v->x2avic = x2avic;
     ae_lapic_by_hardware(&vcpu->lapic, active);
     vmcb_flip(vcpu);
+    /* Off: the entries of devices first; on: the table first. */
+    if (!active) {
+        ae_posting_follow(vcpu, AE_POSTING_OUTSIDE);
+    }
     ae_tables_publish(vcpu);
+    if (active) {
+        ae_posting_follow(vcpu, posting_state(vcpu));
+    }
     vmcb_set32(vcpu, AVICEMU_VMCB_CLEAN,
                (uint32_t)ae_vmcb_read(v->core.vmcb, AVICEMU_VMCB_CLEAN) &
                    ~CLEAN_FLIP);
@@ -199,11 +216,13 @@ ae_active_load(struct avicemu_vcpu *vcpu, uint32_t pcpu)
      * about to enter and scan. */
     ae_store_relaxed_u32(&vcpu->pcpu, pcpu);
     ae_tables_publish(vcpu);
+    ae_posting_follow(vcpu, AE_POSTING_OUTSIDE);
 }
 
 void
 ae_active_put(struct avicemu_vcpu *vcpu)
 {
     vcpu->avic.loaded = false;
+    ae_posting_follow(vcpu, AE_POSTING_OUTSIDE);
     ae_tables_publish(vcpu);
 }

@@ -7,6 +7,7 @@
  */
 
 #include "hv/deliver.h"
+#include "hv/posting.h"
 #include "hv/tables.h"
 
 /* ---- life (owner): VMs with tables only --------------------------------- */
@@ -60,6 +61,17 @@ void
 ae_active_load(struct avicemu_vcpu *vcpu, uint32_t pcpu);
 void
 ae_active_put(struct avicemu_vcpu *vcpu);
+
+/* It enters: devices reach it by a doorbell, or by the log. */
+static inline void
+ae_active_reach(struct avicemu_vcpu *vcpu)
+{
+    const struct ae_vcpu_avic *v = &vcpu->avic;
+
+    if (AE_UNLIKELY(!v->loaded || (v->words && v->word == NULL))) {
+        ae_posting_follow(vcpu, AE_POSTING_ENTERED);
+    }
+}
 
 /* Does hardware deliver later vectors by itself, without an exit? */
 static inline bool

@@ -192,56 +192,6 @@ ae_deliver_local_call(struct avicemu_vcpu *vcpu)
     ae_call(vcpu, call_claim(vcpu, AE_LEVEL_EXTINT - 1));
 }
 
-static enum avicemu_post
-sipi_next(const struct avicemu_vcpu *vcpu, uint8_t vector, uint32_t old,
-          uint32_t *next)
-{
-    bool again = (old & AE_EV_SIPI) != 0;
-
-    if ((old & (AE_EV_WFS | AE_EV_INIT)) == 0) {
-        return AVICEMU_POST_DROPPED;
-    }
-    if (!again || vcpu->vm->model.traits->last_sipi_wins) {
-        *next = (old & ~AE_EV_SIPI_VECTOR) | AE_EV_SIPI |
-                (uint32_t)vector << AE_EV_SIPI_SHIFT;
-    }
-    return again ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
-}
-
-/* What the event word becomes when an event of this mode arrives. */
-static enum avicemu_post
-event_next(const struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
-           uint8_t vector, uint32_t old, uint32_t *next)
-{
-    uint32_t bit;
-
-    *next = old;
-    if (mode == AVICEMU_DELIVERY_SIPI) {
-        return sipi_next(vcpu, vector, old, next);
-    }
-    if (mode == AVICEMU_DELIVERY_NMI) {
-        /* One can be in service while another is latched: two deep. */
-        if ((old & AE_EV_NMI_MASK) == 2) {
-            return AVICEMU_POST_MERGED;
-        }
-        *next = old + 1;
-        return AVICEMU_POST_NEW;
-    }
-    if (mode == AVICEMU_DELIVERY_INIT) {
-        /* It kills a SIPI that was not taken yet. */
-        bit = AE_EV_INIT;
-        *next = old & ~(AE_EV_SIPI | AE_EV_SIPI_VECTOR);
-    } else if (mode == AVICEMU_DELIVERY_SMI) {
-        bit = AE_EV_SMI;
-    } else if (mode == AVICEMU_DELIVERY_EXTINT) {
-        bit = AE_EV_EXTINT;
-    } else {
-        return AVICEMU_POST_DROPPED;
-    }
-    *next |= bit;
-    return (old & bit) != 0 ? AVICEMU_POST_MERGED : AVICEMU_POST_NEW;
-}
-
 /* Of NMI, SMI, INIT, SIPI and EXTINT; by enum avicemu_delivery. */
 static const uint8_t event_levels[8] = {
     [AVICEMU_DELIVERY_SMI] = AE_LEVEL_SMI,
@@ -250,30 +200,6 @@ static const uint8_t event_levels[8] = {
     [AVICEMU_DELIVERY_SIPI] = AE_LEVEL_INIT,
     [AVICEMU_DELIVERY_EXTINT] = AE_LEVEL_EXTINT,
 };
-
-/* Make an event pending; call nobody. */
-static enum avicemu_post
-event_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode, uint8_t vector,
-          enum avicemu_drop *why)
-{
-    /* ORD none: the first guess of the exchange below. */
-    uint32_t old = ae_load_relaxed_u32(&vcpu->events);
-    uint32_t next;
-    enum avicemu_post result;
-
-    do {
-        result = event_next(vcpu, mode, vector, old, &next);
-        if (result == AVICEMU_POST_DROPPED) {
-            *why = mode == AVICEMU_DELIVERY_SIPI ? AVICEMU_DROP_NOT_WAITING
-                                                 : AVICEMU_DROP_MODE;
-            return result;
-        }
-        /* ORD wake.A, kick.A: see call_claim(). Written back also when it
-         * merges, so that the poster's writes are seen by who takes it. */
-    } while (!ae_cas_seqcst_u32(&vcpu->events, &old, next));
-    AE_STEP(event_a);
-    return result;
-}
 
 /* As vector_put(), for the modes that bypass the IRR. */
 static enum avicemu_post
@@ -291,7 +217,7 @@ mode_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode, uint8_t vector,
 
     *why = AVICEMU_DROP_DISABLED;
     if ((ident & need) == need) {
-        result = event_put(vcpu, mode, vector, why);
+        result = ae_event_put(vcpu, mode, vector, why);
     }
     *level = result == AVICEMU_POST_NEW ? event_levels[mode] : 0;
     return result;
@@ -334,7 +260,7 @@ ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
             ae_call(vcpu, call_claim(vcpu, AE_LEVEL_EXTINT));
             continue;
         }
-        result = event_put(vcpu, map[i].mode, 0, &why);
+        result = ae_event_put(vcpu, map[i].mode, 0, &why);
         /* Claimed by the owner, a call would be taken from the next poster. */
         if (result == AVICEMU_POST_NEW && source != AE_SOURCE_OWNER) {
             ae_call(vcpu, call_claim(vcpu, event_levels[map[i].mode]));
@@ -428,6 +354,31 @@ ae_calls_end(struct ae_calls *calls)
     calls_unpin(calls);
 }
 
+/* How urgent is what stands in IRR; 0: nothing does. */
+static unsigned
+pending_level(const struct avicemu_vcpu *vcpu)
+{
+    int vector = ae_avic_requested(vcpu->lapic.page);
+
+    return vector < 0 ? 0 : 2 * ae_vector_class((unsigned)vector);
+}
+
+void
+ae_calls_pending(struct ae_calls *calls, struct avicemu_vcpu *vcpu)
+{
+    ae_calls_add(calls, vcpu, pending_level(vcpu));
+}
+
+bool
+ae_deliver_pending(struct avicemu_vcpu *vcpu)
+{
+    unsigned level = pending_level(vcpu);
+    enum ae_call call = level != 0 ? call_claim(vcpu, level) : AE_CALL_NONE;
+
+    ae_call(vcpu, call);
+    return call != AE_CALL_NONE;
+}
+
 unsigned
 ae_calls_all(struct avicemu_vm *vm, unsigned level)
 {
@@ -456,7 +407,7 @@ struct delivery {
     const struct ae_message *m;
     struct avicemu_posted *posted;
     bool reached; /* somebody matched */
-    struct ae_calls calls;
+    struct ae_calls *calls;
 };
 
 static bool
@@ -500,21 +451,28 @@ ae_deliver_book(struct avicemu_vcpu *sender, const struct avicemu_vcpu *target,
 }
 
 static void
-count_result(struct delivery *d, const struct avicemu_vcpu *target,
-             enum avicemu_post result, enum avicemu_drop why)
+posted_count(struct avicemu_posted *posted, enum avicemu_post result,
+             enum avicemu_drop why)
 {
     switch (result) {
     case AVICEMU_POST_NEW:
-        d->posted->nr_new++;
+        posted->nr_new++;
         break;
     case AVICEMU_POST_MERGED:
-        d->posted->nr_merged++;
+        posted->nr_merged++;
         break;
     case AVICEMU_POST_DROPPED:
-        d->posted->nr_dropped++;
-        d->posted->why |= 1u << why;
+        posted->nr_dropped++;
+        posted->why |= 1u << why;
         break;
     }
+}
+
+static void
+count_result(struct delivery *d, const struct avicemu_vcpu *target,
+             enum avicemu_post result, enum avicemu_drop why)
+{
+    posted_count(d->posted, result, why);
     if (d->sender != NULL) {
         ae_deliver_book(d->sender, target, is_vectored(d->m) ? d->m->vector : 0,
                         result);
@@ -536,6 +494,19 @@ put_at(const struct delivery *d, struct avicemu_vcpu *vcpu,
                     level);
 }
 
+void
+ae_deliver_found(struct avicemu_vcpu *vcpu, uint8_t vector,
+                 struct ae_calls *calls, struct avicemu_posted *posted)
+{
+    enum avicemu_drop why = AVICEMU_DROP_DISABLED;
+    unsigned level;
+    enum avicemu_post result =
+        vector_put(vcpu, vector, AVICEMU_TRIGGER_EDGE, &why, &level);
+
+    posted_count(posted, result, why);
+    ae_calls_add(calls, vcpu, level);
+}
+
 static void
 deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
 {
@@ -545,7 +516,7 @@ deliver_to(struct delivery *d, struct avicemu_vcpu *vcpu)
 
     d->reached = true;
     count_result(d, vcpu, result, why);
-    ae_calls_add(&d->calls, vcpu, level);
+    ae_calls_add(d->calls, vcpu, level);
 }
 
 static bool
@@ -646,7 +617,7 @@ deliver_arbitrated(struct delivery *d)
         count_result(d, winner, result, why);
     }
     if (winner != NULL) {
-        ae_calls_add(&d->calls, winner, level);
+        ae_calls_add(d->calls, winner, level);
     }
 }
 
@@ -661,18 +632,19 @@ arbitrates(const struct delivery *d)
 }
 
 void
-ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
-                   const struct ae_message *m, struct avicemu_posted *posted)
+ae_deliver_message_in(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                      const struct ae_message *m, struct ae_calls *calls,
+                      struct avicemu_posted *posted)
 {
-    struct delivery d;
-    /* Field by field: to clear the batch would cost more than the delivery. */
-    d.vm = vm;
-    d.sender = sender;
-    d.m = m;
-    d.posted = posted;
-    d.reached = false;
-    ae_calls_begin(&d.calls);
-    ae_rcu_enter();
+    struct delivery d = {
+        .vm = vm,
+        .sender = sender,
+        .m = m,
+        .posted = posted,
+        .reached = false,
+        .calls = calls,
+    };
+
     if (m->shorthand == AE_DSH_SELF) {
         deliver_to(&d, sender);
     } else if (arbitrates(&d)) {
@@ -680,9 +652,20 @@ ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
     } else if (!deliver_found(&d)) {
         deliver_scan(&d);
     }
-    ae_rcu_leave();
-    ae_calls_end(&d.calls);
     if (!d.reached) {
         count_result(&d, NULL, AVICEMU_POST_DROPPED, AVICEMU_DROP_NO_TARGET);
     }
+}
+
+void
+ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                   const struct ae_message *m, struct avicemu_posted *posted)
+{
+    struct ae_calls calls;
+
+    ae_calls_begin(&calls);
+    ae_rcu_enter();
+    ae_deliver_message_in(vm, sender, m, &calls, posted);
+    ae_rcu_leave();
+    ae_calls_end(&calls);
 }

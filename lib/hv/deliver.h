@@ -30,6 +30,11 @@ enum avicemu_post
 ae_deliver_mode(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
                 uint8_t vector, enum avicemu_drop *why, enum ae_call *call);
 
+/* An event into the event word; call nobody. (deliver_event.c) */
+enum avicemu_post
+ae_event_put(struct avicemu_vcpu *vcpu, enum avicemu_delivery mode,
+             uint8_t vector, enum avicemu_drop *why);
+
 /* Set AE_EV_EXPIRED or AE_EV_ERROR: the owner must look. */
 enum ae_call
 ae_deliver_owner(struct avicemu_vcpu *vcpu, uint32_t event);
@@ -48,6 +53,12 @@ enum ae_source {
 enum avicemu_post
 ae_deliver_lvt_events(struct avicemu_vcpu *vcpu, uint32_t events,
                       enum ae_source source);
+
+/* Hardware has posted into the vCPU's IRR, and may have called nobody: make the
+ * call that is due for what stands there. The caller keeps it alive. false:
+ * none was. Any thread. */
+bool
+ae_deliver_pending(struct avicemu_vcpu *vcpu);
 
 /* Do the call. Nothing of the library is held. */
 void
@@ -78,6 +89,9 @@ ae_calls_begin(struct ae_calls *calls)
  * left for the calls, and entered again, when the batch is full. */
 void
 ae_calls_add(struct ae_calls *calls, struct avicemu_vcpu *vcpu, unsigned level);
+/* The same for what stands in its IRR. */
+void
+ae_calls_pending(struct ae_calls *calls, struct avicemu_vcpu *vcpu);
 /* Make the calls that are left. Outside the section. */
 void
 ae_calls_end(struct ae_calls *calls);
@@ -96,6 +110,16 @@ ae_calls_all(struct avicemu_vm *vm, unsigned level);
 void
 ae_deliver_message(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
                    const struct ae_message *m, struct avicemu_posted *posted);
+
+/* The same in a section of the caller's, who makes the calls that are due. */
+void
+ae_deliver_message_in(struct avicemu_vm *vm, struct avicemu_vcpu *sender,
+                      const struct ae_message *m, struct ae_calls *calls,
+                      struct avicemu_posted *posted);
+/* An edge-triggered vector, at a vCPU that was found in the section. */
+void
+ae_deliver_found(struct avicemu_vcpu *vcpu, uint8_t vector,
+                 struct ae_calls *calls, struct avicemu_posted *posted);
 
 /* The sender's books about a vector that became pending at target. In the
  * section that found the target. */

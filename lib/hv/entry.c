@@ -188,6 +188,7 @@ state_enter(struct avicemu_vcpu *vcpu)
 {
     if (vcpu->avic.active) {
         ae_active_vmrun(vcpu);
+        ae_active_reach(vcpu);
     }
     /*
      * ORD kick.B, inhibit.B: state := in guest, then events, IRR and (in

@@ -90,6 +90,7 @@ ae_halt_begin(struct avicemu_vcpu *vcpu)
                                       << AE_STATE_LEVEL_SHIFT;
 
     if (vcpu->vm->tables != NULL) {
+        ae_posting_follow(vcpu, AE_POSTING_BLOCKED);
         ae_tables_stopped(vcpu);
     }
     /*
@@ -121,6 +122,7 @@ ae_halt_end(struct avicemu_vcpu *vcpu)
     ae_store_relaxed_u32(&vcpu->state, AE_OUTSIDE);
     if (vcpu->vm->tables != NULL) {
         ae_tables_resumed(vcpu);
+        ae_posting_follow(vcpu, AE_POSTING_OUTSIDE);
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A host: what several VMs share: the allocator, the log, the memory map, the
- * doorbells of its physical CPUs.
+ * doorbells of its physical CPUs, GA tags.
  */
 
 #include "hv/host.h"
@@ -41,6 +41,10 @@ avic_check(const struct avicemu_host_config *config, const struct ae_log *log)
         return config_wrong(log, "doorbells: enum avicemu_doorbell_mode",
                             (uint64_t)config->doorbells);
     }
+    if ((unsigned)config->tag_layout > AVICEMU_TAG_24_8) {
+        return config_wrong(log, "tag_layout: enum avicemu_tag_layout",
+                            (uint64_t)config->tag_layout);
+    }
     if (config->nr_pcpus > AVICEMU_PHYSICAL_HOST_ID + 1) {
         return config_wrong(log, "nr_pcpus: at most 4096", config->nr_pcpus);
     }
@@ -62,6 +66,25 @@ static size_t
 doorbell_bytes(const struct avicemu_host *host)
 {
     return host->nr_pcpus * sizeof(struct avicemu_doorbell);
+}
+
+/* The lock, and with AVIC the table that maps GA tags. 0, -ENOMEM. */
+static int
+posting_init(struct avicemu_host *host,
+             const struct avicemu_host_config *config)
+{
+    static const enum ae_tag_layout layouts[] = {
+        [AVICEMU_TAG_20_12] = AE_TAG_20_12,
+        [AVICEMU_TAG_23_9] = AE_TAG_23_9,
+        [AVICEMU_TAG_24_8] = AE_TAG_24_8,
+    };
+
+    ae_lock_init(&host->posting_lock);
+    host->ops = config->ops;
+    host->opaque = config->opaque;
+    return host->avic == 0 ? 0
+                           : ae_vmtable_init(&host->vmtable, &host->allocator,
+                                             layouts[config->tag_layout]);
 }
 
 int
@@ -94,10 +117,12 @@ ae_host_create(const struct avicemu_host_config *config,
     host->nr_pcpus = config->nr_pcpus;
     if (host->nr_pcpus != 0) {
         host->doorbells = ae_alloc(a, AE_CACHE_LINE, doorbell_bytes(host));
-        if (host->doorbells == NULL) {
-            ae_free(a, host, sizeof(*host));
-            return -ENOMEM;
-        }
+    }
+    if ((host->nr_pcpus != 0 && host->doorbells == NULL) ||
+        posting_init(host, config) != 0) {
+        ae_free(a, host->doorbells, doorbell_bytes(host));
+        ae_free(a, host, sizeof(*host));
+        return -ENOMEM;
     }
     ae_mem_init(&host->mem, &host->allocator);
     *ret = host;
@@ -114,6 +139,8 @@ ae_host_destroy(struct avicemu_host *host)
         return -EBUSY;
     }
     ae_mem_fini(&host->mem);
+    ae_vmtable_fini(&host->vmtable);
+    ae_lock_fini(&host->posting_lock);
     ae_free(&a, host->doorbells, doorbell_bytes(host));
     ae_free(&a, host, sizeof(*host));
     return 0;

@@ -16,6 +16,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "hv/vmtable.h"
 #include "hw/avic.h"
 #include "hw/dest.h"
 #include "hw/lapic.h"
@@ -125,6 +126,29 @@ struct ae_vcpu_avic {
     struct ae_exit exit;
 };
 
+/*
+ * What the IRTEs of a vCPU are to say. The word: 0 guest mode, else remapped
+ * 1 IsRun  2 GALogIntr  63:32 Destination.
+ */
+#define AE_POST_GUEST      1u
+#define AE_POST_RUN        2u
+#define AE_POST_LOG        4u
+#define AE_POST_DEST_SHIFT 32
+
+struct ae_irq;
+
+/* Interrupts of devices that are posted to one vCPU. See posting.c. */
+struct ae_posting {
+    uint32_t ga_tag; /* constant */
+    /* The owner's, read by who adds an entry. */
+    _Atomic uint64_t where;
+    /* Under the lock; nr is also read by the owner without it. */
+    struct ae_lock lock;
+    struct ae_irq *irqs;
+    bool closed; /* it is being destroyed */
+    _Atomic uint32_t nr;
+};
+
 struct avicemu_vcpu {
     /* Constant after creation. */
     struct avicemu_vm *vm;
@@ -148,6 +172,8 @@ struct avicemu_vcpu {
     struct avicemu_vcpu_stats stats;
     struct ae_vcpu_avic avic;
     struct ae_lapic lapic;
+
+    AE_ALIGNED(AE_CACHE_LINE) struct ae_posting posting;
 };
 
 struct ae_tables;
@@ -180,9 +206,12 @@ struct ae_apicmap {
     _Atomic uint32_t cluster[AE_MAP_CLUSTERS * 4];
 };
 
+struct ae_routes;
+
 struct avicemu_vm {
     /* Constant after creation. */
     struct avicemu_host *host;
+    uint32_t vm_id; /* in GA tags; 0 without AVIC */
     struct avicemu_ops ops;
     void *opaque;
     struct ae_log log;
@@ -191,11 +220,18 @@ struct avicemu_vm {
     struct ae_lapic_model model;
     struct ae_tables *tables; /* NULL without AVIC */
 
+    /* GSI to MSI; NULL: none. Written under the host's posting lock, read in
+     * sections. */
+    _Atomic(struct ae_routes *) routes;
+    uint32_t nr_irqfds; /* under that lock */
+
     /* vCPUs whose memory is there; the map's count drops earlier. */
     _Atomic uint32_t nr_alive;
 
     AE_ALIGNED(AE_CACHE_LINE) struct ae_apicmap map;
 };
+
+struct ae_bypass;
 
 struct avicemu_host {
     struct avicemu_allocator allocator;
@@ -207,6 +243,17 @@ struct avicemu_host {
     struct avicemu_doorbell *doorbells; /* by host APIC id; NULL: none */
     struct ae_mem mem;
     _Atomic uint32_t nr_vms;
+
+    /* With AVIC. */
+    struct avicemu_host_ops ops;
+    void *opaque;
+    struct ae_vmtable vmtable;
+    /* Serialises who routes interrupts of devices: never taken on the way of
+     * one, nor by a vCPU. Under it: the rest. */
+    struct ae_lock posting_lock;
+    uint32_t nr_iommus;
+    struct avicemu_irqfd *irqfds; /* lists */
+    struct ae_bypass *bypasses;
 };
 
 #endif

@@ -7,9 +7,11 @@
  * books, map update, deadline, IPIs, EOI broadcast, APIC_BASE callback, in
  * this order, so that a callback sees the vCPU in its new state.
  *
- * Destruction: take it out of the map, wait for the read-side sections that
- * can see it, close its books, and wait for the callbacks that were pinned in
- * one (edge pin, see deliver.c). Posters by pointer are the caller's to stop.
+ * Destruction: take the remapping entries of devices off it, and its GA tag out
+ * of the VM table (each waits: posting.c, vmtable.c), take it out of the map,
+ * wait for the read-side sections that can see it, close its books, and wait
+ * for the callbacks that were pinned in one (edge pin, see deliver.c). Posters
+ * by pointer are the caller's to stop.
  *
  * Edges
  *   expire A ae_deliver_owner()  due time, error -> event       seq_cst
@@ -223,6 +225,7 @@ vcpu_free(struct avicemu_vcpu *vcpu)
     struct avicemu_vm *vm = vcpu->vm;
     const struct avicemu_allocator *a = &vm->host->allocator;
 
+    ae_posting_fini(vcpu);
     ae_free(a, vcpu->books, books_bytes(vm));
     ae_free(a, vcpu->avic.core.vmcb, AE_PAGE);
     if (vm->tables != NULL) {
@@ -278,51 +281,6 @@ avic_begin(struct avicemu_vcpu *vcpu)
     }
 }
 
-int
-ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
-               struct avicemu_vcpu **ret)
-{
-    struct avicemu_vcpu *vcpu =
-        ae_alloc(&vm->host->allocator, AE_CACHE_LINE, sizeof(*vcpu));
-    bool flipped = false;
-    int r = -ENOMEM;
-
-    if (vcpu == NULL) {
-        return r;
-    }
-    vcpu->vm = vm;
-    vcpu->opaque = opaque;
-    if (!vcpu_memory(vcpu)) {
-        goto fail;
-    }
-    ae_lapic_init(&vcpu->lapic, &vm->model, vcpu->lapic.page, apic_id,
-                  apic_id == vm->bsp_apic_id);
-    /* ORD none: nobody sees it yet; ae_apicmap_add() publishes. */
-    ae_store_relaxed_u32(&vcpu->events, events_reset(vcpu));
-    ae_store_relaxed_u64(&vcpu->deadline, AE_NEVER);
-    if (vm->tables != NULL) {
-        ae_active_init(vcpu);
-    }
-    r = ae_apicmap_add(&vm->map, vcpu, &flipped);
-    if (r != 0) {
-        goto fail;
-    }
-    if (vm->tables != NULL) {
-        avic_begin(vcpu);
-    }
-    if (flipped) {
-        ae_active_request(vm);
-    }
-    /* ORD none: who destroys the VM meanwhile has a bug of his own. */
-    (void)ae_fetch_add_relaxed_u32(&vm->nr_alive, 1);
-    *ret = vcpu;
-    return 0;
-
-fail:
-    vcpu_free(vcpu);
-    return r;
-}
-
 /* Nobody counts there any more: the amount goes to another account. */
 static void
 book_move(_Atomic uint64_t *from, _Atomic uint64_t *to)
@@ -366,13 +324,86 @@ books_close(struct avicemu_vcpu *vcpu)
     ae_unlock(&map->lock);
 }
 
+/* Its GA tag, before any entry holds it. 0, -ENOMEM. */
+static int
+tag_publish(struct avicemu_vcpu *vcpu)
+{
+    struct ae_vmtable *t = &vcpu->vm->host->vmtable;
+    int r = ae_tag_pack(t->layout, vcpu->vm->vm_id, vcpu->vcpu_idx,
+                        &vcpu->posting.ga_tag);
+
+    /* max_vcpus was checked, and the index was free. */
+    assert(r == 0);
+    r = ae_vmtable_publish(t, vcpu->posting.ga_tag, vcpu);
+    assert(r != -EEXIST);
+    return r;
+}
+
+int
+ae_vcpu_create(struct avicemu_vm *vm, uint32_t apic_id, void *opaque,
+               struct avicemu_vcpu **ret)
+{
+    struct avicemu_vcpu *vcpu =
+        ae_alloc(&vm->host->allocator, AE_CACHE_LINE, sizeof(*vcpu));
+    bool flipped = false;
+    int r = -ENOMEM;
+
+    if (vcpu == NULL) {
+        return r;
+    }
+    vcpu->vm = vm;
+    vcpu->opaque = opaque;
+    ae_posting_init(vcpu);
+    if (!vcpu_memory(vcpu)) {
+        goto fail;
+    }
+    ae_lapic_init(&vcpu->lapic, &vm->model, vcpu->lapic.page, apic_id,
+                  apic_id == vm->bsp_apic_id);
+    /* ORD none: nobody sees it yet; ae_apicmap_add() publishes. */
+    ae_store_relaxed_u32(&vcpu->events, events_reset(vcpu));
+    ae_store_relaxed_u64(&vcpu->deadline, AE_NEVER);
+    if (vm->tables != NULL) {
+        ae_active_init(vcpu);
+    }
+    r = ae_apicmap_add(&vm->map, vcpu, &flipped);
+    if (r != 0) {
+        goto fail;
+    }
+    if (vm->tables != NULL) {
+        r = tag_publish(vcpu);
+        if (r != 0) {
+            flipped = ae_apicmap_remove(&vm->map, vcpu) || flipped;
+            books_close(vcpu);
+            goto fail;
+        }
+        avic_begin(vcpu);
+    }
+    if (flipped) {
+        ae_active_request(vm);
+    }
+    /* ORD none: who destroys the VM meanwhile has a bug of his own. */
+    (void)ae_fetch_add_relaxed_u32(&vm->nr_alive, 1);
+    *ret = vcpu;
+    return 0;
+
+fail:
+    vcpu_free(vcpu);
+    if (flipped) {
+        ae_active_request(vm);
+    }
+    return r;
+}
+
 int
 ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
 {
     if (!ae_vcpu_at_rest(vcpu) || ae_in_callback()) {
         return -EBUSY;
     }
+    /* No entry names it, then no notifier has it, then nobody finds it. */
+    ae_posting_close(vcpu);
     if (vcpu->vm->tables != NULL) {
+        ae_vmtable_remove(&vcpu->vm->host->vmtable, vcpu->posting.ga_tag);
         ae_tables_unpublish(vcpu);
     }
     bool flipped = ae_apicmap_remove(&vcpu->vm->map, vcpu);

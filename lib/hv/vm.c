@@ -18,6 +18,7 @@
 
 #include "base/rcu.h"
 #include "base/text.h"
+#include "hv/routing.h"
 #include "hv/tables.h"
 #include "hw/dest.h"
 
@@ -50,6 +51,11 @@ config_check(const struct avicemu_host *host,
     if (config->max_vcpus > 4096) {
         return config_wrong(log, "max_vcpus: 1..4096", config->max_vcpus);
     }
+    if ((config->flags & AVICEMU_VM_AVIC) != 0 &&
+        config->max_vcpus > ae_tag_max_vcpus(host->vmtable.layout)) {
+        return config_wrong(log, "max_vcpus: more than the host's GA tags name",
+                            config->max_vcpus);
+    }
     if (config->bsp_apic_id == AE_X2APIC_BROADCAST) {
         return config_wrong(log, "bsp_apic_id: 0..FFFFFFFEh",
                             config->bsp_apic_id);
@@ -58,6 +64,14 @@ config_check(const struct avicemu_host *host,
         return config_wrong(log, "ops.now: required", 0);
     }
     return 0;
+}
+
+static void
+id_put(struct avicemu_vm *vm)
+{
+    if (vm->vm_id != 0) {
+        ae_vmid_put(&vm->host->vmtable, vm->vm_id);
+    }
 }
 
 int
@@ -97,6 +111,9 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     vm->map.books = (vm->flags & AVICEMU_VM_BOOKS) != 0;
     if ((vm->flags & AVICEMU_VM_AVIC) != 0) {
         r = ae_tables_create(vm, config, &vm->tables);
+        if (r == 0) {
+            r = ae_vmid_get(&host->vmtable, &vm->vm_id);
+        }
         if (r != 0) {
             goto fail;
         }
@@ -113,6 +130,7 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     return 0;
 
 fail:
+    id_put(vm);
     ae_tables_destroy(vm->tables);
     ae_free(&host->allocator, vm, sizeof(*vm));
     return r;
@@ -125,11 +143,14 @@ ae_vm_destroy(struct avicemu_vm *vm)
 
     /* ORD pin.B: the last vCPU's memory is given back, then the VM goes.
      * Partner: ae_vcpu_destroy(). If weaker: see there. Test: race_pin. */
-    if (ae_load_seqcst_u32(&vm->nr_alive) != 0 || ae_in_callback()) {
+    if (ae_load_seqcst_u32(&vm->nr_alive) != 0 || ae_in_callback() ||
+        vm->nr_irqfds != 0) {
         return -EBUSY;
     }
-    /* Messages that found no vCPU may still read the map. */
+    /* Messages that found no vCPU may still read the map, and the routes. */
     ae_rcu_synchronize();
+    ae_routes_free(vm);
+    id_put(vm);
     ae_apicmap_fini(&vm->map, &host->allocator);
     ae_tables_destroy(vm->tables);
     ae_free(&host->allocator, vm, sizeof(*vm));
@@ -147,33 +168,42 @@ msi_drop(struct avicemu_posted *posted, enum avicemu_drop why)
     posted->why |= 1u << why;
 }
 
+bool
+ae_vm_msi_decode(const struct avicemu_vm *vm, uint64_t address, uint32_t data,
+                 struct ae_message *m, struct avicemu_posted *posted)
+{
+    ae_message_decode(address, data, m);
+    bool vectored =
+        m->mode == AVICEMU_DELIVERY_FIXED || m->mode == AVICEMU_DELIVERY_LOWEST;
+
+    if (AE_GET(address, MSI_ADDRESS_WINDOW) != AE_MSI_WINDOW ||
+        (address >> 32 & 0xffu) != 0) {
+        msi_drop(posted, AVICEMU_DROP_ADDRESS);
+        return false;
+    }
+    /* A start-up IPI is no device's; [KVM] passes it on. */
+    if (m->mode == AVICEMU_DELIVERY_REMOTE_READ ||
+        (m->mode == AVICEMU_DELIVERY_SIPI && !vm->model.traits->msi_sipi)) {
+        msi_drop(posted, AVICEMU_DROP_MODE);
+        return false;
+    }
+    if (m->level && (data & AE_MASK64(MSI_DATA_ASSERT)) == 0 &&
+        (vectored || m->mode == AVICEMU_DELIVERY_INIT)) {
+        msi_drop(posted, AVICEMU_DROP_DEASSERT);
+        return false;
+    }
+    return true;
+}
+
 void
 ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,
           struct avicemu_posted *posted)
 {
     struct ae_message m;
 
-    ae_message_decode(address, data, &m);
-    bool vectored =
-        m.mode == AVICEMU_DELIVERY_FIXED || m.mode == AVICEMU_DELIVERY_LOWEST;
-
-    if (AE_GET(address, MSI_ADDRESS_WINDOW) != AE_MSI_WINDOW ||
-        (address >> 32 & 0xffu) != 0) {
-        msi_drop(posted, AVICEMU_DROP_ADDRESS);
-        return;
+    if (ae_vm_msi_decode(vm, address, data, &m, posted)) {
+        ae_deliver_message(vm, NULL, &m, posted);
     }
-    /* A start-up IPI is no device's; [KVM] passes it on. */
-    if (m.mode == AVICEMU_DELIVERY_REMOTE_READ ||
-        (m.mode == AVICEMU_DELIVERY_SIPI && !vm->model.traits->msi_sipi)) {
-        msi_drop(posted, AVICEMU_DROP_MODE);
-        return;
-    }
-    if (m.level && (data & AE_MASK64(MSI_DATA_ASSERT)) == 0 &&
-        (vectored || m.mode == AVICEMU_DELIVERY_INIT)) {
-        msi_drop(posted, AVICEMU_DROP_DEASSERT);
-        return;
-    }
-    ae_deliver_message(vm, NULL, &m, posted);
 }
 
 /* ---- invariants --------------------------------------------------------- */

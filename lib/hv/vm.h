@@ -14,6 +14,10 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
 int
 ae_vm_destroy(struct avicemu_vm *vm);
 
+/* What an MSI asks for. false: nothing, and *posted says why. */
+bool
+ae_vm_msi_decode(const struct avicemu_vm *vm, uint64_t address, uint32_t data,
+                 struct ae_message *m, struct avicemu_posted *posted);
 /* An MSI to the VM; adds to *posted. Any thread. */
 void
 ae_vm_msi(struct avicemu_vm *vm, uint64_t address, uint32_t data,

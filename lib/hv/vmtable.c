@@ -89,6 +89,12 @@ index_bits(enum ae_tag_layout layout)
     return bits[layout];
 }
 
+uint32_t
+ae_tag_max_vcpus(enum ae_tag_layout layout)
+{
+    return 1u << index_bits(layout);
+}
+
 static uint32_t
 max_id(enum ae_tag_layout layout)
 {

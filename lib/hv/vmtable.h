@@ -37,6 +37,9 @@ enum ae_tag_layout {
 int
 ae_tag_pack(enum ae_tag_layout layout, uint32_t vm_id, uint32_t vcpu_idx,
             uint32_t *ret);
+/* How many vCPUs of a VM have one. */
+uint32_t
+ae_tag_max_vcpus(enum ae_tag_layout layout);
 void
 ae_tag_unpack(enum ae_tag_layout layout, uint32_t tag, uint32_t *ret_vm_id,
               uint32_t *ret_vcpu_idx);

@@ -6,6 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void
+on_ga(void *opaque, struct avicemu_iommu *iommu)
+{
+    struct rig *rig = opaque;
+
+    (void)iommu;
+    (void)atomic_fetch_add(&rig->ga_interrupts, 1);
+}
+
+static void
+on_event(void *opaque, struct avicemu_iommu *iommu)
+{
+    struct rig *rig = opaque;
+
+    (void)iommu;
+    (void)atomic_fetch_add(&rig->event_interrupts, 1);
+}
+
+static void
+on_host(void *opaque, struct avicemu_iommu *iommu, uint16_t device_id,
+        uint32_t index)
+{
+    struct rig *rig = opaque;
+
+    (void)iommu;
+    rig->host_index = (uint32_t)device_id << 16 | index;
+    (void)atomic_fetch_add(&rig->host_interrupts, 1);
+}
+
 struct rig *
 rig_open(const struct rig_setup *setup)
 {
@@ -14,7 +43,11 @@ rig_open(const struct rig_setup *setup)
     struct avicemu_host_config host = { .size = sizeof(host),
                                         .avic = setup->avic,
                                         .doorbells = setup->doorbells,
-                                        .nr_pcpus = setup->nr_pcpus };
+                                        .nr_pcpus = setup->nr_pcpus,
+                                        .ops = { .ga_interrupt = on_ga,
+                                                 .event_interrupt = on_event,
+                                                 .host_interrupt = on_host },
+                                        .opaque = rig };
 
     assert_non_null(rig);
     fake_vmm_init(&rig->vmm);

@@ -142,6 +142,9 @@ struct rig {
     int loads; /* vCPUs that are added are loaded */
     uint32_t nr_vcpus;
     struct avicemu_vcpu *v[FAKE_MAX_VCPUS];
+    /* The host's callbacks: how often, and the last interrupt of its own. */
+    _Atomic uint32_t ga_interrupts, event_interrupts, host_interrupts;
+    uint32_t host_index;
     struct fake_vcpu *fake;   /* of the vCPUs, by index */
     struct avicemu_todo todo; /* of the last entry */
 };

@@ -37,6 +37,15 @@ avic_now(void *opaque)
     return 1000;
 }
 
+static void
+avic_ga_interrupt(void *opaque, struct avicemu_iommu *iommu)
+{
+    struct edge *e = opaque;
+
+    (void)iommu;
+    avicemu_step_store(&e->ga, 4, 1);
+}
+
 /* ---- machine ------------------------------------------------------------ */
 
 static int
@@ -48,6 +57,8 @@ vm_replace(struct edge *e, enum avic_edge_host host)
         .doorbells = host == AVIC_EDGE_KICK ? AVICEMU_DOORBELL_KICK
                                             : AVICEMU_DOORBELL_WORD,
         .nr_pcpus = host == AVIC_EDGE_KICK ? 0 : EDGE_VCPUS,
+        .ops = { .ga_interrupt = avic_ga_interrupt },
+        .opaque = e,
     };
     struct avicemu_vm_config vc = {
         .size = sizeof(vc),

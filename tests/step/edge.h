@@ -41,7 +41,9 @@ struct edge {
 
     struct avicemu_host *host;
     struct avicemu_vm *vm;
+    struct avicemu_iommu *iommu; /* the row's own */
     struct edge_vcpu v[EDGE_VCPUS];
+    uint32_t ga; /* a word: its interrupt came */
     uint64_t now;
     uint64_t r[8]; /* what the parties found; 0 at the beginning */
     struct {

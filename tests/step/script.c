@@ -236,6 +236,9 @@ test_lock_blocks(void **state)
     assert_int_equal(avicemu_step_run(s->step, s->b, "locked"),
                      AVICEMU_STEP_BLOCKED);
     assert_string_equal(avicemu_step_where(s->step, s->b), "lock");
+    /* Its own lock inside that of who routes, which both want. */
+    assert_int_equal(avicemu_step_run(s->step, s->a, "unlocked"),
+                     AVICEMU_STEP_AT);
     assert_int_equal(avicemu_step_run(s->step, s->a, "unlocked"),
                      AVICEMU_STEP_AT);
     assert_int_equal(avicemu_step_run(s->step, s->b, "locked"),

@@ -22,9 +22,9 @@ CHAINS = {
     "hw": ["tlb",
            "vapic", "timer", "model", "lapic", "dest", "idtable", "avic",
            "irte", "galog", "intcache", "iommu", "pic", "pit", "ioapic"],
-    "hv": ["object", "tables", "apicmap", "vmtable", "posting", "inhibit",
+    "hv": ["vmtable", "object", "tables", "apicmap", "posting", "inhibit",
            "irqwin", "deliver", "active", "halt", "nested", "vcpu", "entry",
-           "exits", "vm", "host", "snapshot", "kvmstate", "inspect"],
+           "exits", "routing", "vm", "iommu", "bypass", "host", "snapshot", "kvmstate", "inspect"],
 }
 
 C_STANDARD = {
