@@ -493,6 +493,7 @@ ae_books_close(struct avicemu_mock_host *host)
             closing->report = &report->vms[i];
             vm_close(closing);
         }
+        ae_books_iommu(&report->iommu, host);
         ok = report_fill(report, host);
     }
     free(closing);

@@ -13,4 +13,12 @@
 struct avicemu_mock_report *
 ae_books_close(struct avicemu_mock_host *host);
 
+/* The IOMMUs' part of it (books_iommu.c). */
+void
+ae_books_iommu(struct avicemu_mock_iommu_report *r,
+               struct avicemu_mock_host *host);
+/* CLOCK_MONOTONIC, whatever the scenario's clock is. */
+uint64_t
+ae_wall_ns(void);
+
 #endif

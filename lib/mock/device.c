@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "iommu.h"
 #include "random.h"
 #include "virtual.h"
 
@@ -43,7 +44,7 @@ posts_of(struct ae_device *device, uint64_t address, uint32_t data)
 }
 
 static void
-msi_send(struct ae_device *device, uint64_t address, uint32_t data)
+msi_send(struct ae_device *device, uint32_t q, uint64_t address, uint32_t data)
 {
     struct ae_posts *posts = posts_of(device, address, data);
     struct avicemu_posted posted = { .nr_new = 1 };
@@ -51,10 +52,12 @@ msi_send(struct ae_device *device, uint64_t address, uint32_t data)
 
     device->msis++;
     if (!ae_host_plant(device->vm->host, AVICEMU_MOCK_PLANT_POST)) {
-        rc = avicemu_msi(device->vm->vm, address, data, &posted);
+        rc = device->unit != NULL
+                 ? ae_iommu_raise(device, q, &posted)
+                 : avicemu_msi(device->vm->vm, address, data, &posted);
     }
     if (rc != 0) {
-        ae_host_fail(device->vm->host, "device %s: avicemu_msi returned %d",
+        ae_host_fail(device->vm->host, "device %s: its MSI returned %d",
                      device->config->name, rc);
         return;
     }
@@ -134,7 +137,7 @@ raise_completed(struct ae_device *device)
         data = queue->data;
         (void)pthread_mutex_unlock(&device->lock);
         if (send) {
-            msi_send(device, address, data);
+            msi_send(device, q, address, data);
         }
     }
 }
@@ -228,6 +231,7 @@ ae_device_write(struct ae_device *device, uint64_t offset, uint32_t value)
         entry_write(&device->queues[q], (uint32_t)offset % 16, value);
     (void)pthread_mutex_unlock(&device->lock);
     if (offset % 16 == 12) {
+        ae_iommu_entry(device, (uint32_t)q);
         doorbell(device);
     }
     return AVICEMU_ACCESS_DONE;
@@ -359,6 +363,7 @@ ae_device_create(struct avicemu_mock_vm *vm,
                  struct ae_device **ret)
 {
     struct ae_device *device = calloc(1, sizeof(*device));
+    int rc;
 
     if (device == NULL) {
         return -ENOMEM;
@@ -374,6 +379,11 @@ ae_device_create(struct avicemu_mock_vm *vm,
         ae_device_destroy(device);
         return -ENOMEM;
     }
+    rc = ae_iommu_attach(device);
+    if (rc != 0) {
+        ae_device_destroy(device);
+        return rc;
+    }
     vm->devices[vm->nr_devices++] = device;
     *ret = device;
     return 0;
@@ -385,6 +395,7 @@ ae_device_destroy(struct ae_device *device)
     if (device == NULL) {
         return;
     }
+    ae_iommu_detach(device);
     for (uint32_t q = 0; device->queues != NULL && q < device->nr_queues; q++) {
         ae_ring_destroy(device->queues[q].sq);
         ae_ring_destroy(device->queues[q].cq);

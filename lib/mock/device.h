@@ -4,7 +4,8 @@
 
 /*
  * An NVMe-like device: a queue pair per vCPU, a service time per command, an
- * MSI-X vector per queue, raised through avicemu_msi().
+ * MSI-X vector per queue, raised through an IOMMU (iommu.h), or where the host
+ * has none through avicemu_msi().
  *
  * Its registers, 64 KiB from AE_DEVICE_BAR(n) on, 4-byte accesses:
  *
@@ -28,6 +29,8 @@
  * lock; the books belong to the thread that polls.
  */
 
+#include <avicemu/iommu.h>
+
 #include "heap.h"
 #include "ring.h"
 #include "vm.h"
@@ -35,14 +38,23 @@
 #define AE_DEVICE_BAR(n)   (0xd0000000u + (uint64_t)(n)*0x10000u)
 #define AE_DEVICE_DOORBELL 0x8000u
 
+#define AE_NR_WAYS ((unsigned)AVICEMU_WAY_ABORTED + 1u)
+
+struct ae_iommu_unit;
+
 struct ae_posts {
     uint64_t new, merged, dropped;
 };
 
 struct ae_queue {
     struct ae_ring *sq, *cq;
-    uint64_t address; /* MSI-X entry */
+    uint64_t address; /* MSI-X entry, as the guest has it */
     uint32_t data;
+    /* Passed through: what the device writes, and the guest's event. Set at
+     * creation. */
+    uint64_t host_address;
+    uint32_t host_data;
+    struct avicemu_irqfd *irqfd;
     bool masked, waiting;
     bool completed; /* since the last look: send an MSI */
 };
@@ -55,10 +67,14 @@ struct ae_device {
     uint32_t who;   /* in the trace */
     uint32_t nr_queues;
     struct ae_queue *queues;
+    struct ae_iommu_unit *unit; /* NULL: none */
+    uint16_t device_id;
 
     /* whoever polls */
     uint64_t random;
     uint64_t fetched, completed, msis;
+    uint64_t ways[AE_NR_WAYS]; /* MSIs by enum avicemu_iommu_way */
+    uint64_t bells, logged, overflows;
     uint32_t why;           /* OR of the reasons for drops */
     struct ae_posts *posts; /* [target CPU, or nr_cpus: several][vector] */
 

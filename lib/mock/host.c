@@ -17,6 +17,7 @@
 #include "books.h"
 #include "cpu.h"
 #include "device.h"
+#include "iommu.h"
 #include "virtual.h"
 
 #define NS_PER_S   1000000000u
@@ -123,6 +124,11 @@ ae_host_quiet(struct avicemu_mock_host *host)
             return false;
         }
     }
+    for (uint32_t i = 0; i < host->nr_units; i++) {
+        if (!ae_iommu_unit_idle(host->units[i])) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -185,6 +191,8 @@ library_host_create(struct avicemu_mock_host *host)
         config.avic |= s->erratum_1235 ? AVICEMU_HOST_ERRATUM_1235 : 0;
         config.doorbells = AVICEMU_DOORBELL_WORD;
         config.nr_pcpus = s->nr_pcpus;
+        config.ops = ae_iommu_ops;
+        config.opaque = host;
     }
     return avicemu_host_create(&config, &host->host);
 }
@@ -197,8 +205,9 @@ objects_create(struct avicemu_mock_host *host)
 
     host->vms = calloc(s->nr_vms, sizeof(*host->vms));
     host->devices = calloc(s->nr_devices + 1u, sizeof(*host->devices));
+    host->units = calloc(s->nr_iommus + 1u, sizeof(*host->units));
     if (rc != 0 || host->vms == NULL || host->devices == NULL ||
-        !ae_pcpu_pool_init(&host->pool, s->nr_pcpus)) {
+        host->units == NULL || !ae_pcpu_pool_init(&host->pool, s->nr_pcpus)) {
         return rc != 0 ? rc : -ENOMEM;
     }
     if (s->clock == AVICEMU_MOCK_CLOCK_VIRTUAL) {
@@ -210,6 +219,10 @@ objects_create(struct avicemu_mock_host *host)
     for (uint32_t i = 0; i < s->nr_vms && rc == 0; i++) {
         rc = ae_vm_create(host, i, &host->vms[i]);
         host->nr_vms += rc == 0;
+    }
+    for (uint32_t i = 0; i < s->nr_iommus && rc == 0; i++) {
+        rc = ae_iommu_unit_create(host, i, &host->units[i]);
+        host->nr_units += rc == 0;
     }
     for (uint32_t i = 0; i < s->nr_devices && rc == 0; i++) {
         rc = ae_device_create(host->vms[s->devices[i].vm], &s->devices[i],
@@ -231,10 +244,11 @@ avicemu_mock_host_create(const struct avicemu_mock_scenario *scenario,
         (options != NULL && options->size != sizeof(*options))) {
         return -EINVAL;
     }
-    host = calloc(1, sizeof(*host));
+    host = aligned_alloc(64, (sizeof(*host) + 63u) & ~(size_t)63u);
     if (host == NULL) {
         return -ENOMEM;
     }
+    memset(host, 0, sizeof(*host));
     host->scenario = *scenario;
     if (options != NULL) {
         host->options = *options;
@@ -264,6 +278,8 @@ avicemu_mock_host_run(struct avicemu_mock_host *host,
         return -EBUSY;
     }
     host->ran = true;
+    host->ticks_began = ae_ticks();
+    host->wall_began_ns = ae_wall_ns();
     rc = host->sim != NULL ? ae_virtual_run(host) : ae_wall_run(host);
     elapsed = ae_host_now(host);
     if (rc != 0) {
@@ -298,6 +314,10 @@ avicemu_mock_host_destroy(struct avicemu_mock_host *host)
     for (uint32_t i = 0; i < host->nr_vms; i++) {
         ae_vm_destroy(host->vms[i]);
     }
+    for (uint32_t i = 0; i < host->nr_units; i++) {
+        ae_iommu_unit_destroy(host->units[i]);
+    }
+    free(host->units);
     free(host->devices);
     free(host->vms);
     ae_virtual_destroy(host->sim);

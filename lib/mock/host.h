@@ -48,12 +48,16 @@ struct avicemu_mock_host {
     struct avicemu_host *host;
     uint32_t nr_vms;
     uint32_t nr_devices;
+    uint32_t nr_units; /* IOMMUs */
     struct avicemu_mock_vm **vms;
     struct ae_device **devices;
+    struct ae_iommu_unit **units;
     struct ae_pcpu_pool pool;
     struct ae_virtual *sim; /* NULL: wall clock */
     uint64_t start_ns;      /* wall clock: CLOCK_MONOTONIC at the start */
     bool ran;
+    /* when the run began, in ticks and in ns of real time */
+    uint64_t ticks_began, wall_began_ns;
 
     /* one thread with the virtual clock; unused with the wall clock */
     uint64_t now_ns;
@@ -64,6 +68,7 @@ struct avicemu_mock_host {
     _Atomic uint32_t interrupts; /* avicemu_mock_host_interrupt() calls */
     _Atomic uint32_t stop;       /* enum ae_stop */
     _Atomic uint64_t plant_seen;
+    _Alignas(64) _Atomic uint32_t looking_up; /* notifiers, in a look-up */
     sem_t alarm; /* posted by an interrupt: the controller looks up */
 
     /* under lock */

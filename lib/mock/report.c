@@ -107,6 +107,29 @@ paths_print(const struct avicemu_mock_report *report, FILE *file)
     }
 }
 
+/* Only where there is one. */
+static void
+iommu_print(const struct avicemu_mock_report *report, FILE *file)
+{
+    const struct avicemu_mock_iommu_report *r = &report->iommu;
+
+    if (r->nr_iommus == 0) {
+        return;
+    }
+    (void)fprintf(file, "\n%-9s %9s %9s %9s %9s %8s %8s %8s\n", "IOMMUs",
+                  "posted", "injected", "doorbells", "GA-log", "its IRQs",
+                  "wakes", "overflow");
+    (void)fprintf(file,
+                  "%-9" PRIu32 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64
+                  " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "\n",
+                  r->nr_iommus, r->posted, r->injected, r->doorbells, r->logged,
+                  r->interrupts, r->wakes, r->overflows);
+    (void)fprintf(file,
+                  "GA tag to vCPU: %" PRIu64 " look-ups, mean %.1f ns, p50 "
+                  "%.1f, p99 %.1f; %" PRIu64 " overlapped\n",
+                  r->lookups, r->mean, r->p50, r->p99, r->overlaps);
+}
+
 static void
 book_line(const struct avicemu_mock_vm_report *vm, FILE *file)
 {
@@ -202,6 +225,7 @@ avicemu_mock_report_print(const struct avicemu_mock_report *report, FILE *file)
     deliveries_print(report, file);
     work_print(report, file);
     paths_print(report, file);
+    iommu_print(report, file);
     books_print(report, file);
     (void)fputc('\n', file);
     reasons_print(report, file);

@@ -104,6 +104,32 @@ vm_json(const struct avicemu_mock_vm_report *vm)
     return object;
 }
 
+static json_t *
+iommu_json(const struct avicemu_mock_iommu_report *r)
+{
+    const struct count counts[] = {
+        { "nr_iommus", r->nr_iommus },   { "posted", r->posted },
+        { "injected", r->injected },     { "to_host", r->to_host },
+        { "aborted", r->aborted },       { "doorbells", r->doorbells },
+        { "logged", r->logged },         { "overflows", r->overflows },
+        { "interrupts", r->interrupts }, { "drained", r->drained },
+        { "unknown", r->unknown },       { "wakes", r->wakes },
+        { "routes", r->routes },         { "commands", r->commands },
+        { "lookups", r->lookups },       { "overlaps", r->overlaps },
+    };
+    json_t *object = json_object();
+    int rc = counts_set(object, counts, sizeof(counts) / sizeof(counts[0]));
+
+    rc |= json_object_set_new(object, "mean", json_real(r->mean));
+    rc |= json_object_set_new(object, "p50", json_real(r->p50));
+    rc |= json_object_set_new(object, "p99", json_real(r->p99));
+    if (rc != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
 static int
 run_json(json_t *root, const struct avicemu_mock_report *report)
 {
@@ -137,6 +163,7 @@ lists_json(json_t *root, const struct avicemu_mock_report *report)
         rc |= json_array_append_new(failures, json_string(report->failures[i]));
     }
     rc |= json_object_set_new(root, "vms", vms);
+    rc |= json_object_set_new(root, "iommu", iommu_json(&report->iommu));
     rc |= json_object_set_new(root, "failures", failures);
     return rc;
 }

@@ -28,7 +28,7 @@ _Static_assert(sizeof(enum avicemu_mock_clock) == sizeof(uint32_t) &&
 /* clang-format off */
 const struct ae_key ae_keys[] = {
     /* section, name, type, offset, min, max, default, choices */
-    { AE_SECTION_HOST, "pcpus",    AE_KEY_U32,  HOST(nr_pcpus),    1, 256, 2, { NULL } },
+    { AE_SECTION_HOST, "pcpus",    AE_KEY_U32,  HOST(nr_pcpus),    1, 512, 2, { NULL } },
     { AE_SECTION_HOST, "clock",    AE_KEY_CHOICE, HOST(clock),     0, 1, 0, { "wall", "virtual" } },
     { AE_SECTION_HOST, "seed",     AE_KEY_U64,  HOST(seed),        0, UINT64_MAX, 1, { NULL } },
     { AE_SECTION_HOST, "slice",    AE_KEY_TIME, HOST(slice_ns),    10u * US, S, 2u * MS, { NULL } },
@@ -36,6 +36,7 @@ const struct ae_key ae_keys[] = {
     { AE_SECTION_HOST, "watchdog", AE_KEY_TIME, HOST(watchdog_ns), S, 600ull * S, 10ull * S, { NULL } },
     { AE_SECTION_HOST, "avic",     AE_KEY_CHOICE, HOST(avic),      0, 3, 0, { "off", "avic", "x2avic", "x2avic-ext" } },
     { AE_SECTION_HOST, "erratum",  AE_KEY_CHOICE, HOST(erratum_1235), 0, 1, 0, { "off", "1235" } },
+    { AE_SECTION_HOST, "iommus",   AE_KEY_U32,  HOST(nr_iommus),   0, 16, 0, { NULL } },
 
     { AE_SECTION_VM, "vcpus",       AE_KEY_U32,     VM(nr_vcpus), 1, AVICEMU_MOCK_MAX_VCPUS, 1, { NULL } },
     { AE_SECTION_VM, "mode",        AE_KEY_CHOICE,  VM(mode), 1, 2, 2, { "xapic", "x2apic" } },
@@ -357,6 +358,9 @@ ae_scenario_fits(const struct avicemu_mock_scenario *s, struct ae_fault *ret)
     }
     if (!ranges_fit(s, ret)) {
         return false;
+    }
+    if (s->nr_iommus != 0 && s->avic == AVICEMU_MOCK_AVIC_OFF) {
+        return refuse(ret, "iommus", "they post to VMs with AVIC: set avic");
     }
     ret->section = AE_SECTION_VM;
     for (ret->index = 0; ret->index < s->nr_vms; ret->index++) {

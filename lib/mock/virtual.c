@@ -9,6 +9,7 @@
  *   DEADLINE vcpu  a blocked vCPU's timer
  *   DRAIN          the duration is over
  *   TOGGLE vm      its inhibit reason flips; ends with the drain
+ *   NOTIFY n       an IOMMU's GA log has something
  *
  * pCPUs run side by side in virtual time. vCPUs that could run and have none
  * queue, first come, first served; a slice that ends hands the pCPU over, and
@@ -25,13 +26,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "iommu.h"
 #include "random.h"
 
 #define STEP_NS        200u
 #define STEP_JITTER_NS 64u
 #define EXIT_NS        1000u
 #define WATCH_NS       1000000u /* how often the watchdog looks */
-#define MAX_PCPUS      256u
+#define NOTIFY_NS      1000u    /* from the interrupt to its thread */
+#define MAX_PCPUS      512u
 
 enum event {
     EVENT_STEP,
@@ -39,6 +42,7 @@ enum event {
     EVENT_DEADLINE,
     EVENT_DRAIN,
     EVENT_TOGGLE,
+    EVENT_NOTIFY,
 };
 
 struct sim_pcpu {
@@ -185,6 +189,12 @@ device_event(struct ae_virtual *sim, const struct ae_heap_item *item)
     }
 }
 
+void
+ae_virtual_notify(struct ae_virtual *sim, uint32_t index)
+{
+    event_put(sim, EVENT_NOTIFY, index, 0, sim->host->now_ns + NOTIFY_NS);
+}
+
 /* A CPU by its number in the trace. */
 static struct avicemu_mock_cpu *
 cpu_of(struct ae_virtual *sim, uint32_t who)
@@ -300,6 +310,9 @@ event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
         break;
     case EVENT_TOGGLE:
         toggle_event(sim, item->index);
+        break;
+    case EVENT_NOTIFY:
+        ae_iommu_unit_notify(sim->host->units[item->index]);
         break;
     }
 }

@@ -24,4 +24,8 @@ void
 ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
                   uint64_t when_ns);
 
+/* The IOMMU's GA-log interrupt has come. */
+void
+ae_virtual_notify(struct ae_virtual *sim, uint32_t index);
+
 #endif

@@ -284,6 +284,7 @@ ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
         .nr_cpus = host->scenario.vms[index].nr_vcpus,
         .first_who = index * AVICEMU_MOCK_MAX_VCPUS,
     };
+    (void)pthread_mutex_init(&vm->route_lock, NULL);
     vm->avic = vm->config->avic != 0;
     vm->toggle_random = ae_random_start(host->scenario.seed, ~(uint64_t)index);
     vm->toggle_ns = toggle_next(vm, 0);
@@ -313,6 +314,7 @@ ae_vm_destroy(struct avicemu_mock_vm *vm)
     }
     free(vm->cpus);
     (void)avicemu_vm_destroy(vm->vm);
+    (void)pthread_mutex_destroy(&vm->route_lock);
     free(vm);
 }
 

@@ -24,6 +24,7 @@ struct avicemu_mock_vm {
     struct avicemu_mock_cpu **cpus;
     uint32_t nr_devices;
     struct ae_device *devices[AVICEMU_MOCK_MAX_DEVICES];
+    pthread_mutex_t route_lock; /* who changes the routing table */
 
     /* the thread that runs the host */
     uint32_t awake_hint; /* the CPU that was last seen not to be quiet */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The wall clock: a thread per vCPU and per device, and the caller's thread
+ * The wall clock: a thread per vCPU, device and IOMMU, and the caller's thread
  * that watches them.
  *
  * The end, in stages (host.h): drain the guests until all is quiet; end the
- * devices; park the vCPUs, of which those that sleep stay asleep; once nobody
- * runs, wake those and see whether one of them slept on work. Nothing here
- * waits for time to pass but the watch itself, whose period is only how often
- * it looks.
+ * devices, then the notifiers; park the vCPUs, of which those that sleep stay
+ * asleep; once nobody runs, wake those and see whether one of them slept on
+ * work. Nothing here waits for time to pass but the watch itself, whose period
+ * is only how often it looks.
  *
  * Sleeping. Without AVIC a vCPU's thread gives its token back and calls
  * avicemu_vcpu_halt(). With AVIC it begins to block while the library still
@@ -27,6 +27,7 @@
 
 #include "cpu.h"
 #include "device.h"
+#include "iommu.h"
 
 #define NS_PER_S 1000000000u
 #define WATCH_NS 20000000u
@@ -127,6 +128,7 @@ cpu_thread(void *arg)
 /* ---- starting and stopping ---------------------------------------------- */
 
 struct threads {
+    uint32_t nr_units;
     uint32_t nr_devices;
     uint32_t nr_cpus;
     struct avicemu_mock_cpu **cpus; /* those whose thread has been started */
@@ -174,6 +176,10 @@ threads_start(struct avicemu_mock_host *host, struct threads *threads)
 {
     int rc = 0;
 
+    for (uint32_t i = 0; i < host->nr_units && rc == 0; i++) {
+        rc = ae_iommu_unit_start(host->units[i]);
+        threads->nr_units += rc == 0;
+    }
     for (uint32_t i = 0; i < host->nr_devices && rc == 0; i++) {
         rc = ae_device_start(host->devices[i]);
         threads->nr_devices += rc == 0;
@@ -186,6 +192,10 @@ threads_stop(struct avicemu_mock_host *host, struct threads *threads)
 {
     for (uint32_t i = 0; i < threads->nr_devices; i++) {
         ae_device_stop(host->devices[i]);
+    }
+    /* Each once more: what the devices logged last. */
+    for (uint32_t i = 0; i < threads->nr_units; i++) {
+        ae_iommu_unit_stop(host->units[i]);
     }
     atomic_store(&host->stop, AE_STOP_PARK);
     ae_pcpu_close(&host->pool);
@@ -293,7 +303,7 @@ watch(struct avicemu_mock_host *host)
 int
 ae_wall_run(struct avicemu_mock_host *host)
 {
-    struct threads threads = { 0, 0, NULL };
+    struct threads threads = { 0, 0, 0, NULL };
     uint32_t nr_cpus = 0;
     int rc;
 

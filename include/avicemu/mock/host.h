@@ -36,6 +36,7 @@ enum avicemu_mock_plant {
     AVICEMU_MOCK_PLANT_WAKE,     /* a wake callback is forgotten */
     AVICEMU_MOCK_PLANT_KICK,     /* a kick; seen with the virtual clock only */
     AVICEMU_MOCK_PLANT_DOORBELL, /* AVIC: what a doorbell rings for; likewise */
+    AVICEMU_MOCK_PLANT_GA,       /* a GA-log interrupt */
 };
 
 struct avicemu_mock_options {
@@ -91,6 +92,22 @@ struct avicemu_mock_vm_report {
     struct avicemu_mock_paths paths;
 };
 
+/** What the IOMMUs did, all together. All 0 without one. */
+struct avicemu_mock_iommu_report {
+    uint32_t nr_iommus;
+    uint64_t posted, injected, to_host, aborted; /* MSIs, by their way */
+    uint64_t doorbells;
+    uint64_t logged, overflows; /* GA-log entries, and those without a place */
+    uint64_t interrupts;        /* of the GA logs */
+    uint64_t drained, unknown;  /* entries; of those, tags of nobody */
+    uint64_t wakes;             /* that a notifier made due */
+    uint64_t routes, commands;
+    /* Look-ups of a GA tag, in ns, the timer's own median taken off; those that
+     * began while another one was under way. */
+    uint64_t lookups, overlaps;
+    double mean, p50, p99;
+};
+
 struct avicemu_mock_report {
     uint32_t closed;      /* 1: all books close, nothing lost or stalled */
     uint32_t interrupted; /* 1: ended by avicemu_mock_host_interrupt() */
@@ -100,6 +117,7 @@ struct avicemu_mock_report {
     uint64_t trace_hash, trace_events;
     uint32_t nr_vms;
     struct avicemu_mock_vm_report *vms;
+    struct avicemu_mock_iommu_report iommu;
     uint32_t nr_failures; /* all; at most 16 have a line */
     char **failures;
 };

@@ -6,7 +6,7 @@
  * What the mock host runs: a plain struct, filled by hand or from an INI file.
  *
  *     [host]                        one; every key has a default
- *     pcpus = 2                     1..256 physical CPUs
+ *     pcpus = 2                     1..512 physical CPUs
  *     clock = wall                  wall | virtual
  *     seed = 1                      0..2^64-1
  *     slice = 2ms                   10us..1s, what a vCPU runs in one go
@@ -14,6 +14,8 @@
  *     watchdog = 10s                1s..10m without progress is a failure
  *     avic = off                    off | avic | x2avic | x2avic-ext: silicon
  *     erratum = off                 off | 1235: IPI virtualisation is off
+ *     iommus = 0                    0..16: devices post through them, in turn;
+ *                                   needs avic. 0: devices send plain MSIs
  *
  *     [vm NAME]                     1..32 of them
  *     vcpus = 4                     1..4096; xapic 1..255, nvme 1..64
@@ -125,6 +127,7 @@ struct avicemu_mock_scenario {
     uint64_t watchdog_ns;
     enum avicemu_mock_avic avic;
     uint32_t erratum_1235; /* 0 or 1 */
+    uint32_t nr_iommus;
     uint32_t nr_vms;
     uint32_t nr_devices;
     struct avicemu_mock_vm_config vms[AVICEMU_MOCK_MAX_VMS];
