@@ -50,6 +50,10 @@ static const struct loss losses[] = {
       AVICEMU_MOCK_PLANT_WAKE, 5, { "lost wake-up: it sleeps on vector", NULL } },
     { "threads: AVIC, a wake-up that was forgotten", "ipi+avic", AVICEMU_MOCK_CLOCK_WALL,
       AVICEMU_MOCK_PLANT_WAKE, 5, { "lost wake-up: it sleeps on vector", NULL } },
+    { "virtual: a GA-log interrupt that was forgotten", "nvme+iommu", AVICEMU_MOCK_CLOCK_VIRTUAL,
+      AVICEMU_MOCK_PLANT_GA, 5, { "lost wake-up: it sleeps on vector 50h", "drained" } },
+    { "threads: a GA-log interrupt that was forgotten", "nvme+iommu", AVICEMU_MOCK_CLOCK_WALL,
+      AVICEMU_MOCK_PLANT_GA, 5, { "no progress for", NULL } },
     { "threads: an MSI that was never sent", "nvme", AVICEMU_MOCK_CLOCK_WALL,
       AVICEMU_MOCK_PLANT_POST, 5, { "vector 50h: posted new", NULL } },
     { "threads: a vector that nobody handled", "nvme", AVICEMU_MOCK_CLOCK_WALL,
@@ -67,16 +71,18 @@ static struct avicemu_mock_scenario *
 loss_scenario(const char *program, enum avicemu_mock_clock clock)
 {
     int ticks_too = strcmp(program, "nvme+ticks") == 0;
-    int avic = strcmp(program, "ipi+avic") == 0;
+    int iommu = strcmp(program, "nvme+iommu") == 0;
+    int avic = strcmp(program, "ipi+avic") == 0 || iommu;
     uint32_t nr_vcpus = strncmp(program, "ipi", 3) == 0 ? 2 : 1;
     struct avicemu_mock_scenario *s =
-        support_scenario(ticks_too ? "nvme"
-                         : avic    ? "ipi"
-                                   : program,
+        support_scenario(ticks_too || iommu ? "nvme"
+                         : avic             ? "ipi"
+                                            : program,
                          nr_vcpus, AVICEMU_APIC_X2APIC);
 
     s->avic = avic ? AVICEMU_MOCK_X2AVIC : AVICEMU_MOCK_AVIC_OFF;
     s->vms[0].avic = avic != 0;
+    s->nr_iommus = (uint32_t)iommu;
     s->clock = clock;
     if (clock == AVICEMU_MOCK_CLOCK_WALL) { /* until its operations are done */
         s->duration_ns = 100000ull * MS;
