@@ -16,7 +16,7 @@
 #include "race.h"
 
 #define NMI      0x400u
-#define PATIENCE 1000000u
+#define PATIENCE 100000000u
 
 enum {
     EARLY,  /* found before create had returned */

@@ -3,6 +3,7 @@
 #include "avic_edge.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define ICR_LOGICAL 0x800u
 
@@ -46,6 +47,34 @@ avic_ga_interrupt(void *opaque, struct avicemu_iommu *iommu)
     avicemu_step_store(&e->ga, 4, 1);
 }
 
+/* ---- memory: at the same addresses in every schedule ---------------------- */
+
+static struct {
+    _Alignas(4096) unsigned char bytes[4u << 20];
+    size_t used;
+} arena;
+
+static void *
+arena_alloc(void *opaque, size_t align, size_t bytes)
+{
+    size_t at = (arena.used + align - 1) & ~(align - 1);
+
+    (void)opaque;
+    if (at + bytes > sizeof(arena.bytes)) {
+        return NULL;
+    }
+    arena.used = at + bytes;
+    return arena.bytes + at;
+}
+
+/* Not given out again: who uses it afterwards changes nothing that lives. */
+static void
+arena_free(void *opaque, void *memory, size_t bytes)
+{
+    (void)opaque;
+    memset(memory, 0xdd, bytes);
+}
+
 /* ---- machine ------------------------------------------------------------ */
 
 static int
@@ -57,6 +86,7 @@ vm_replace(struct edge *e, enum avic_edge_host host)
         .doorbells = host == AVIC_EDGE_KICK ? AVICEMU_DOORBELL_KICK
                                             : AVICEMU_DOORBELL_WORD,
         .nr_pcpus = host == AVIC_EDGE_KICK ? 0 : EDGE_VCPUS,
+        .allocator = { arena_alloc, arena_free, NULL },
         .ops = { .ga_interrupt = avic_ga_interrupt },
         .opaque = e,
     };
@@ -73,6 +103,7 @@ vm_replace(struct edge *e, enum avic_edge_host host)
     int r = avicemu_vm_destroy(e->vm);
 
     r = r != 0 ? r : avicemu_host_destroy(e->host);
+    arena.used = 0;
     r = r != 0 ? r : avicemu_host_create(&hc, &e->host);
     return r != 0 ? r : avicemu_vm_create(e->host, &vc, &e->vm);
 }
