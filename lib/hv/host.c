@@ -82,9 +82,17 @@ posting_init(struct avicemu_host *host,
     ae_lock_init(&host->posting_lock);
     host->ops = config->ops;
     host->opaque = config->opaque;
-    return host->avic == 0 ? 0
-                           : ae_vmtable_init(&host->vmtable, &host->allocator,
-                                             layouts[config->tag_layout]);
+    if (host->avic == 0) {
+        return 0;
+    }
+    const enum ae_tag_layout layout = layouts[config->tag_layout];
+    int r = ae_vmids_init(&host->vm_ids, &host->allocator, layout);
+
+    r = r != 0 ? r : ae_vmtable_init(&host->vmtable, &host->allocator, layout);
+    if (r != 0) {
+        ae_vmids_fini(&host->vm_ids);
+    }
+    return r;
 }
 
 int
@@ -140,6 +148,7 @@ ae_host_destroy(struct avicemu_host *host)
     }
     ae_mem_fini(&host->mem);
     ae_vmtable_fini(&host->vmtable);
+    ae_vmids_fini(&host->vm_ids);
     ae_lock_fini(&host->posting_lock);
     ae_free(&a, host->doorbells, doorbell_bytes(host));
     ae_free(&a, host, sizeof(*host));

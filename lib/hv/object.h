@@ -247,6 +247,7 @@ struct avicemu_host {
     /* With AVIC. */
     struct avicemu_host_ops ops;
     void *opaque;
+    struct ae_vmids vm_ids;
     struct ae_vmtable vmtable;
     /* Serialises who routes interrupts of devices: never taken on the way of
      * one, nor by a vCPU. Under it: the rest. */

@@ -328,13 +328,13 @@ books_close(struct avicemu_vcpu *vcpu)
 static int
 tag_publish(struct avicemu_vcpu *vcpu)
 {
-    struct ae_vmtable *t = &vcpu->vm->host->vmtable;
-    int r = ae_tag_pack(t->layout, vcpu->vm->vm_id, vcpu->vcpu_idx,
+    struct avicemu_host *host = vcpu->vm->host;
+    int r = ae_tag_pack(host->vm_ids.layout, vcpu->vm->vm_id, vcpu->vcpu_idx,
                         &vcpu->posting.ga_tag);
 
     /* max_vcpus was checked, and the index was free. */
     assert(r == 0);
-    r = ae_vmtable_publish(t, vcpu->posting.ga_tag, vcpu);
+    r = ae_vmtable_publish(&host->vmtable, vcpu->posting.ga_tag, vcpu);
     assert(r != -EEXIST);
     return r;
 }

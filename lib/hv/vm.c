@@ -52,7 +52,7 @@ config_check(const struct avicemu_host *host,
         return config_wrong(log, "max_vcpus: 1..4096", config->max_vcpus);
     }
     if ((config->flags & AVICEMU_VM_AVIC) != 0 &&
-        config->max_vcpus > ae_tag_max_vcpus(host->vmtable.layout)) {
+        config->max_vcpus > ae_tag_max_vcpus(host->vm_ids.layout)) {
         return config_wrong(log, "max_vcpus: more than the host's GA tags name",
                             config->max_vcpus);
     }
@@ -70,7 +70,7 @@ static void
 id_put(struct avicemu_vm *vm)
 {
     if (vm->vm_id != 0) {
-        ae_vmid_put(&vm->host->vmtable, vm->vm_id);
+        ae_vmid_put(&vm->host->vm_ids, vm->vm_id);
     }
 }
 
@@ -112,7 +112,7 @@ ae_vm_create(struct avicemu_host *host, const struct avicemu_vm_config *config,
     if ((vm->flags & AVICEMU_VM_AVIC) != 0) {
         r = ae_tables_create(vm, config, &vm->tables);
         if (r == 0) {
-            r = ae_vmid_get(&host->vmtable, &vm->vm_id);
+            r = ae_vmid_get(&host->vm_ids, &vm->vm_id);
         }
         if (r != 0) {
             goto fail;

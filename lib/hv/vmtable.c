@@ -4,8 +4,7 @@
  *
  * An IOMMU that posts to a vCPU which does not run writes a GA-log entry with
  * the 32-bit tag of the IRTE; a notifier, one per IOMMU and all at the same
- * time, wakes the vCPU that the tag names. Hardware does not look into a tag;
- * the layouts are KVM's. [KVM GATag layout], [KVM VM id allocation]
+ * time, wakes the vCPU that the tag names. [KVM GATag layout]
  *
  * The table is a radix tree over all 32 bits of a tag, so an entry means one
  * tag for ever, and no layout, id or generation is compared in a look-up:
@@ -41,7 +40,6 @@
  *
  * Invariants, when quiet
  *   node.nr = entries of it that are not 0 > 0, but for the root
- *   ids.nr = bits set, without that of id 0, which is always set
  *   seq is even for every drain
  *
  * Edges
@@ -53,19 +51,9 @@
  *         B ae_vmtable_find()    pointer -> what it points at   seq_cst
  *         and of the list of drains: A ae_drain_create(), B drains_wait()
  *
- * May overlap: y always, l one after the other (by the lock)
+ * May overlap: see vmtable.h.
  *
- *                find  begin, end  publish  remove  vmid_*  drain_*
- *   find          y        y          y        y      y        y
- *   begin, end             1          y        y      y        2
- *   publish                           l        3      l        l
- *   remove                                     3      l        l
- *   vmid_*, drain_create, drain_destroy               l        l
- *
- *   1 of different drains   2 not of the same drain
- *   3 l, but one call at a time about the same tag
- *
- * Progress: find, begin, end: wait-free. publish, ids, drains: the lock, never
+ * Progress: find, begin, end: wait-free. publish, drains: the lock, never
  * held for a wait. remove: also waits for at most one batch of each drain.
  */
 
@@ -74,146 +62,6 @@
 #include <errno.h>
 
 #include "base/alloc.h"
-
-/* ---- tags --------------------------------------------------------------- */
-
-static uint32_t
-index_bits(enum ae_tag_layout layout)
-{
-    static const uint8_t bits[] = {
-        [AE_TAG_24_8] = 8,
-        [AE_TAG_23_9] = 9,
-        [AE_TAG_20_12] = 12,
-    };
-
-    return bits[layout];
-}
-
-uint32_t
-ae_tag_max_vcpus(enum ae_tag_layout layout)
-{
-    return 1u << index_bits(layout);
-}
-
-static uint32_t
-max_id(enum ae_tag_layout layout)
-{
-    return UINT32_MAX >> index_bits(layout);
-}
-
-int
-ae_tag_pack(enum ae_tag_layout layout, uint32_t vm_id, uint32_t vcpu_idx,
-            uint32_t *ret)
-{
-    uint32_t bits = index_bits(layout);
-
-    if (vm_id == 0 || vm_id > max_id(layout) || vcpu_idx >> bits != 0) {
-        return -EINVAL;
-    }
-    *ret = vm_id << bits | vcpu_idx;
-    return 0;
-}
-
-void
-ae_tag_unpack(enum ae_tag_layout layout, uint32_t tag, uint32_t *ret_vm_id,
-              uint32_t *ret_vcpu_idx)
-{
-    uint32_t bits = index_bits(layout);
-
-    *ret_vm_id = tag >> bits;
-    *ret_vcpu_idx = tag & ((1u << bits) - 1);
-}
-
-/* ---- VM ids ------------------------------------------------------------- */
-
-#define CHUNK_SHIFT 15u /* ids of a chunk: 4 KiB of bits */
-#define CHUNK_IDS   (1u << CHUNK_SHIFT)
-#define CHUNK_WORDS (CHUNK_IDS / 64)
-#define WORD_FULL   UINT64_MAX
-
-static uint32_t
-nr_chunks(const struct ae_vmtable *t)
-{
-    return max_id(t->layout) / CHUNK_IDS + 1;
-}
-
-/* The word with this id's bit; NULL: its chunk has no memory. */
-static uint64_t *
-id_word(const struct ae_vmids *ids, uint32_t id)
-{
-    uint64_t *chunk = ids->chunks[id >> CHUNK_SHIFT];
-
-    return chunk == NULL ? NULL : &chunk[id % CHUNK_IDS / 64];
-}
-
-/* The next free id after last. One is: so it ends within a lap and a word. */
-static uint32_t
-id_next(const struct ae_vmids *ids, uint32_t max)
-{
-    uint32_t id = ids->last;
-
-    for (;;) {
-        id = (id + 1) & max;
-        const uint64_t *word = id_word(ids, id);
-
-        if (word == NULL) {
-            return id != 0 ? id : 1;
-        }
-        if (id % 64 == 0 && *word == WORD_FULL) {
-            id += 63;
-        } else if (id != 0 && (*word >> id % 64 & 1) == 0) {
-            return id;
-        }
-    }
-}
-
-static int
-vmid_get_locked(struct ae_vmtable *t, uint32_t *ret)
-{
-    struct ae_vmids *ids = &t->ids;
-    uint32_t max = max_id(t->layout);
-
-    if (ids->nr == max) {
-        return -EBUSY;
-    }
-    uint32_t id = id_next(ids, max);
-    uint64_t **chunk = &ids->chunks[id >> CHUNK_SHIFT];
-
-    if (*chunk == NULL) {
-        *chunk = ae_alloc(t->allocator, AE_CACHE_LINE, CHUNK_WORDS * 8);
-        if (*chunk == NULL) {
-            return -ENOMEM;
-        }
-        (*chunk)[0] |= id < CHUNK_IDS; /* no VM has id 0 */
-    }
-    *id_word(ids, id) |= 1ull << id % 64;
-    ids->nr++;
-    ids->last = id;
-    *ret = id;
-    return 0;
-}
-
-int
-ae_vmid_get(struct ae_vmtable *t, uint32_t *ret)
-{
-    ae_lock(&t->lock);
-    int r = vmid_get_locked(t, ret);
-
-    ae_unlock(&t->lock);
-    return r;
-}
-
-void
-ae_vmid_put(struct ae_vmtable *t, uint32_t id)
-{
-    ae_lock(&t->lock);
-    uint64_t *word = id_word(&t->ids, id);
-
-    assert(id != 0 && word != NULL && (*word >> id % 64 & 1) != 0);
-    *word &= ~(1ull << id % 64);
-    t->ids.nr--;
-    ae_unlock(&t->lock);
-}
 
 /* ---- nodes -------------------------------------------------------------- */
 
@@ -333,12 +181,11 @@ int
 ae_vmtable_init(struct ae_vmtable *t, const struct avicemu_allocator *allocator,
                 enum ae_tag_layout layout)
 {
-    *t = (struct ae_vmtable){ .allocator = allocator, .layout = layout };
+    (void)layout; /* all 32 bits are the key */
+    *t = (struct ae_vmtable){ .allocator = allocator };
     t->root = ae_alloc(allocator, AE_CACHE_LINE, node_bytes(ROOT_ENTRIES));
-    t->ids.chunks = ae_alloc(allocator, AE_CACHE_LINE,
-                             nr_chunks(t) * sizeof(t->ids.chunks[0]));
     ae_lock_init(&t->lock);
-    if (t->root == NULL || t->ids.chunks == NULL) {
+    if (t->root == NULL) {
         ae_vmtable_fini(t);
         return -ENOMEM;
     }
@@ -355,11 +202,6 @@ ae_vmtable_fini(struct ae_vmtable *t)
     nodes_free(t, t->free_mids, MID_ENTRIES);
     nodes_free(t, t->free_leaves, LEAF_ENTRIES);
     ae_free(t->allocator, t->root, node_bytes(ROOT_ENTRIES));
-    for (uint32_t i = 0; t->ids.chunks != NULL && i < nr_chunks(t); i++) {
-        ae_free(t->allocator, t->ids.chunks[i], CHUNK_WORDS * 8);
-    }
-    ae_free(t->allocator, t->ids.chunks,
-            nr_chunks(t) * sizeof(t->ids.chunks[0]));
     /* ORD none: nobody else is there. */
     struct ae_drain *d = ae_load_relaxed_ptr(&t->drains);
 

@@ -22,7 +22,7 @@ CHAINS = {
     "hw": ["tlb",
            "vapic", "timer", "model", "lapic", "dest", "idtable", "avic",
            "irte", "galog", "intcache", "iommu", "pic", "pit", "ioapic"],
-    "hv": ["vmtable", "object", "tables", "apicmap", "posting", "inhibit",
+    "hv": ["vmtag", "vmtable", "object", "tables", "apicmap", "posting", "inhibit",
            "irqwin", "deliver", "active", "halt", "nested", "vcpu", "entry",
            "exits", "routing", "vm", "iommu", "bypass", "host", "snapshot", "kvmstate", "inspect"],
 }
