@@ -80,7 +80,7 @@ static void
 fault(struct closing *c, const char *where, const struct sums *s)
 {
     c->faults++;
-    ae_host_fail(c->host,
+    am_host_fail(c->host,
                  "%s %s: posted new %llu (device %llu, IPI %llu, local %llu) "
                  "!= acked %llu + cleared %llu + pending %llu, or handled "
                  "%llu != acked",
@@ -100,20 +100,20 @@ books_of(const struct avicemu_mock_cpu *cpu, unsigned vector)
     struct avicemu_vcpu_books books = { .size = sizeof(books) };
 
     if (avicemu_vcpu_books(cpu->vcpu, (uint8_t)vector, &books) != 0) {
-        ae_host_fail(cpu->vm->host, "%s vCPU %u: no books",
+        am_host_fail(cpu->vm->host, "%s vCPU %u: no books",
                      cpu->vm->config->name, cpu->index);
     }
     return books;
 }
 
 /* What all devices of the VM have posted to a row (CPU, or several). */
-static struct ae_posts
+static struct am_posts
 posts_to(const struct avicemu_mock_vm *vm, uint32_t row, unsigned vector)
 {
-    struct ae_posts all = { 0, 0, 0 };
+    struct am_posts all = { 0, 0, 0 };
 
     for (uint32_t d = 0; d < vm->nr_devices; d++) {
-        const struct ae_posts *posts =
+        const struct am_posts *posts =
             &vm->devices[d]->posts[(size_t)row * NR_VECTORS + vector];
 
         all.new += posts->new;
@@ -141,7 +141,7 @@ kinds_add(struct avicemu_mock_vm_report *report, unsigned vector,
 static void
 posts_report(struct avicemu_mock_vm_report *report,
              const struct avicemu_vcpu_books *books,
-             const struct ae_posts *posts)
+             const struct am_posts *posts)
 {
     report->merged += posts->merged + books->local_merged + books->ipi_merged;
     report->dropped += posts->dropped + books->ipi_dropped;
@@ -163,18 +163,18 @@ sender_check(struct closing *c, const struct avicemu_mock_cpu *cpu,
 
     if (sent != cpu->expected[vector]) {
         c->faults++;
-        ae_host_fail(c->host,
+        am_host_fail(c->host,
                      "%s vCPU %u vector %02xh: its guest sent IPIs to %llu "
                      "targets, the library counted %llu",
                      c->vm->config->name, cpu->index, vector,
                      (unsigned long long)cpu->expected[vector],
                      (unsigned long long)sent);
     }
-    if (c->vm->program == &ae_program_ipi &&
+    if (c->vm->program == &am_program_ipi &&
         c->vm->config->ipi == AVICEMU_MOCK_IPI_STRICT &&
         books->ipi_merged != 0) {
         c->faults++;
-        ae_host_fail(c->host,
+        am_host_fail(c->host,
                      "%s vCPU %u vector %02xh: %llu IPIs merged, and the "
                      "protocol allows none",
                      c->vm->config->name, cpu->index, vector,
@@ -207,7 +207,7 @@ drops_check(struct closing *c, const struct avicemu_mock_cpu *cpu,
     }
     if (c->vm->config->program == NULL && dropped > cpu->may_drop) {
         c->faults++;
-        ae_host_fail(c->host,
+        am_host_fail(c->host,
                      "%s vCPU %u: %llu of its IPIs were dropped, and only "
                      "%llu had a reason",
                      c->vm->config->name, cpu->index,
@@ -225,7 +225,7 @@ cpu_vectors(struct closing *c, const struct avicemu_mock_cpu *cpu,
 
     for (unsigned x = 0; x < NR_VECTORS; x++) {
         struct avicemu_vcpu_books books = books_of(cpu, x);
-        struct ae_posts posts = posts_to(c->vm, cpu->index, x);
+        struct am_posts posts = posts_to(c->vm, cpu->index, x);
         struct sums one = { .device = posts.new,
                             .local = books.local_new,
                             .acked = books.acked,
@@ -244,7 +244,7 @@ cpu_vectors(struct closing *c, const struct avicemu_mock_cpu *cpu,
             fault(c, where, &one);
         } else if (one.handled != one.acked) {
             c->faults++;
-            ae_host_fail(c->host,
+            am_host_fail(c->host,
                          "%s vCPU %u vector %02xh: %llu acked by the library, "
                          "%llu handled by the guest",
                          c->vm->config->name, cpu->index, x,
@@ -289,7 +289,7 @@ cpu_counts(struct closing *c, const struct avicemu_mock_cpu *cpu)
     paths_add(&c->report->paths, &stats);
     if (stats.nmi != cpu->nmi_handled || stats.ipi_sent != cpu->icr_writes) {
         c->faults++;
-        ae_host_fail(c->host,
+        am_host_fail(c->host,
                      "%s vCPU %u: NMIs: %llu handled, %llu acked; ICR "
                      "writes: %llu by the guest, %llu counted",
                      c->vm->config->name, cpu->index,
@@ -328,7 +328,7 @@ static void
 vectors_begin(struct closing *c)
 {
     for (unsigned x = 0; x < NR_VECTORS; x++) {
-        struct ae_posts posts = posts_to(c->vm, c->vm->nr_cpus, x);
+        struct am_posts posts = posts_to(c->vm, c->vm->nr_cpus, x);
 
         c->vectors[x].device = posts.new;
         c->several[x] = posts.new != 0;
@@ -359,7 +359,7 @@ vectors_end(struct closing *c)
 
 /* Every MSI that the library has dropped has a reason. */
 static void
-device_drops(struct closing *c, const struct ae_device *device)
+device_drops(struct closing *c, const struct am_device *device)
 {
     uint64_t dropped = 0;
 
@@ -369,7 +369,7 @@ device_drops(struct closing *c, const struct ae_device *device)
     c->report->drop_reasons |= device->why;
     if (dropped != 0 && device->why == 0) {
         c->faults++;
-        ae_host_fail(c->host,
+        am_host_fail(c->host,
                      "%s device %s: %llu MSIs dropped without a reason",
                      c->vm->config->name, device->config->name,
                      (unsigned long long)dropped);
@@ -380,18 +380,18 @@ static void
 devices_close(struct closing *c)
 {
     for (uint32_t d = 0; d < c->vm->nr_devices; d++) {
-        struct ae_device *device = c->vm->devices[d];
+        struct am_device *device = c->vm->devices[d];
         uint64_t under_way = device->heap.nr_items, unfetched = 0;
 
         for (uint32_t q = 0; q < device->nr_queues; q++) {
-            unfetched += ae_ring_count(device->queues[q].sq);
+            unfetched += am_ring_count(device->queues[q].sq);
         }
         device_drops(c, device);
         c->report->submitted += device->fetched + unfetched;
         c->report->completed += device->completed;
         if (device->fetched != device->completed + under_way) {
             c->faults++;
-            ae_host_fail(c->host,
+            am_host_fail(c->host,
                          "%s device %s: %llu commands fetched, %llu "
                          "completed, %llu under way",
                          c->vm->config->name, device->config->name,
@@ -412,13 +412,13 @@ program_close(struct closing *c)
         faults = c->vm->program->check(c->vm, c->vm->state, line, sizeof(line));
     }
     if (faults != 0) {
-        ae_host_fail(c->host, "%s: %u faults in the driver's books: %s",
+        am_host_fail(c->host, "%s: %u faults in the driver's books: %s",
                      c->vm->config->name, faults, line);
     }
     c->faults += faults;
     faults = avicemu_check_invariants(c->vm->vm, line, sizeof(line));
     if (faults != 0) {
-        ae_host_fail(c->host, "%s: %u invariants do not hold: %s",
+        am_host_fail(c->host, "%s: %u invariants do not hold: %s",
                      c->vm->config->name, faults, line);
     }
     c->faults += faults;
@@ -475,7 +475,7 @@ report_fill(struct avicemu_mock_report *report, struct avicemu_mock_host *host)
 }
 
 struct avicemu_mock_report *
-ae_books_close(struct avicemu_mock_host *host)
+am_books_close(struct avicemu_mock_host *host)
 {
     struct avicemu_mock_report *report = calloc(1, sizeof(*report));
     struct closing *closing = calloc(1, sizeof(*closing));
@@ -493,7 +493,7 @@ ae_books_close(struct avicemu_mock_host *host)
             closing->report = &report->vms[i];
             vm_close(closing);
         }
-        ae_books_iommu(&report->iommu, host);
+        am_books_iommu(&report->iommu, host);
         ok = report_fill(report, host);
     }
     free(closing);

@@ -11,14 +11,14 @@
 /* A report with everything but elapsed_ns; NULL: no memory. Faults that are
  * found become the host's failures, and so the report's. */
 struct avicemu_mock_report *
-ae_books_close(struct avicemu_mock_host *host);
+am_books_close(struct avicemu_mock_host *host);
 
 /* The IOMMUs' part of it (books_iommu.c). */
 void
-ae_books_iommu(struct avicemu_mock_iommu_report *r,
+am_books_iommu(struct avicemu_mock_iommu_report *r,
                struct avicemu_mock_host *host);
 /* CLOCK_MONOTONIC, whatever the scenario's clock is. */
 uint64_t
-ae_wall_ns(void);
+am_wall_ns(void);
 
 #endif

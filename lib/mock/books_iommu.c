@@ -14,7 +14,7 @@
 #include "iommu.h"
 
 uint64_t
-ae_wall_ns(void)
+am_wall_ns(void)
 {
     struct timespec now;
 
@@ -23,7 +23,7 @@ ae_wall_ns(void)
 }
 
 static void
-device_add(struct avicemu_mock_iommu_report *r, const struct ae_device *device)
+device_add(struct avicemu_mock_iommu_report *r, const struct am_device *device)
 {
     uint64_t sum = 0;
 
@@ -38,7 +38,7 @@ device_add(struct avicemu_mock_iommu_report *r, const struct ae_device *device)
     r->overflows += device->overflows;
     if (sum != device->msis || device->ways[AVICEMU_WAY_HOST] != 0 ||
         device->ways[AVICEMU_WAY_ABORTED] != 0) {
-        ae_host_fail(device->vm->host,
+        am_host_fail(device->vm->host,
                      "device %s: of %llu MSIs %llu went a way; %llu to the "
                      "host, %llu aborted",
                      device->config->name, (unsigned long long)device->msis,
@@ -50,7 +50,7 @@ device_add(struct avicemu_mock_iommu_report *r, const struct ae_device *device)
 
 /* Entries that the devices of an IOMMU have logged. */
 static uint64_t
-logged_at(const struct ae_iommu_unit *unit)
+logged_at(const struct am_iommu_unit *unit)
 {
     const struct avicemu_mock_host *host = unit->host;
     uint64_t logged = 0;
@@ -64,7 +64,7 @@ logged_at(const struct ae_iommu_unit *unit)
 }
 
 static void
-unit_add(struct avicemu_mock_iommu_report *r, struct ae_iommu_unit *unit)
+unit_add(struct avicemu_mock_iommu_report *r, struct am_iommu_unit *unit)
 {
     struct avicemu_iommu_stats stats = { .size = sizeof(stats) };
     uint64_t logged = logged_at(unit);
@@ -79,7 +79,7 @@ unit_add(struct avicemu_mock_iommu_report *r, struct ae_iommu_unit *unit)
     r->commands += stats.commands;
     r->overlaps += unit->overlaps;
     if (stats.entries != logged) {
-        ae_host_fail(unit->host,
+        am_host_fail(unit->host,
                      "IOMMU %u: %llu entries in the GA log, %llu drained",
                      unit->index, (unsigned long long)logged,
                      (unsigned long long)stats.entries);
@@ -90,8 +90,8 @@ unit_add(struct avicemu_mock_iommu_report *r, struct ae_iommu_unit *unit)
 static double
 ns_of(const struct avicemu_mock_host *host, double ticks, uint64_t overhead)
 {
-    uint64_t ran_ticks = ae_ticks() - host->ticks_began;
-    uint64_t ran_ns = ae_wall_ns() - host->wall_began_ns;
+    uint64_t ran_ticks = am_ticks() - host->ticks_began;
+    uint64_t ran_ns = am_wall_ns() - host->wall_began_ns;
 
     ticks = ticks > (double)overhead ? ticks - (double)overhead : 0;
     return ticks * (double)ran_ns / (double)ran_ticks;
@@ -101,21 +101,21 @@ static void
 lookups_fill(struct avicemu_mock_iommu_report *r,
              const struct avicemu_mock_host *host)
 {
-    struct ae_histogram all;
-    uint64_t overhead = ae_ticks_overhead();
+    struct am_histogram all;
+    uint64_t overhead = am_ticks_overhead();
 
     memset(&all, 0, sizeof(all));
     for (uint32_t i = 0; i < host->nr_units; i++) {
-        ae_histogram_merge(&all, &host->units[i]->lookups);
+        am_histogram_merge(&all, &host->units[i]->lookups);
     }
     r->lookups = all.nr;
-    r->mean = ns_of(host, ae_histogram_mean(&all), overhead);
-    r->p50 = ns_of(host, ae_histogram_quantile(&all, 0.5), overhead);
-    r->p99 = ns_of(host, ae_histogram_quantile(&all, 0.99), overhead);
+    r->mean = ns_of(host, am_histogram_mean(&all), overhead);
+    r->p50 = ns_of(host, am_histogram_quantile(&all, 0.5), overhead);
+    r->p99 = ns_of(host, am_histogram_quantile(&all, 0.99), overhead);
 }
 
 void
-ae_books_iommu(struct avicemu_mock_iommu_report *r,
+am_books_iommu(struct avicemu_mock_iommu_report *r,
                struct avicemu_mock_host *host)
 {
     if (host->nr_units == 0) {

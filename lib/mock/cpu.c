@@ -31,26 +31,26 @@
 /* ---- the core ----------------------------------------------------------- */
 
 static void
-frame_push(struct avicemu_mock_cpu *cpu, struct ae_gate gate, uint8_t vector)
+frame_push(struct avicemu_mock_cpu *cpu, struct am_gate gate, uint8_t vector)
 {
     if (cpu->nr_frames == AE_MAX_FRAMES) {
-        ae_host_fail(cpu->vm->host,
+        am_host_fail(cpu->vm->host,
                      "%s vCPU %u: vector %02xh: handlers nest "
                      "deeper than there are priorities",
                      cpu->vm->config->name, cpu->index, vector);
         return;
     }
     cpu->frames[cpu->nr_frames++] =
-        (struct ae_frame){ gate, vector, cpu->if_flag };
+        (struct am_frame){ gate, vector, cpu->if_flag };
 }
 
 static void
 frame_pop(struct avicemu_mock_cpu *cpu)
 {
-    const struct ae_frame *frame = &cpu->frames[cpu->nr_frames - 1];
+    const struct am_frame *frame = &cpu->frames[cpu->nr_frames - 1];
 
     if (cpu->nr_frames == 1) {
-        ae_host_fail(cpu->vm->host, "%s vCPU %u: IRET outside a handler",
+        am_host_fail(cpu->vm->host, "%s vCPU %u: IRET outside a handler",
                      cpu->vm->config->name, cpu->index);
         return;
     }
@@ -64,9 +64,9 @@ frame_pop(struct avicemu_mock_cpu *cpu)
 }
 
 void
-ae_cpu_start(struct avicemu_mock_cpu *cpu)
+am_cpu_start(struct avicemu_mock_cpu *cpu)
 {
-    struct ae_gate boot = { ae_boot_step, NULL };
+    struct am_gate boot = { am_boot_step, NULL };
 
     cpu->nr_frames = 0;
     cpu->if_flag = false;
@@ -77,9 +77,9 @@ ae_cpu_start(struct avicemu_mock_cpu *cpu)
     cpu->boot_init_sent = false;
     cpu->timer_on = false;
     for (unsigned i = 0; i < 256; i++) {
-        cpu->idt[i] = (struct ae_gate){ NULL, NULL };
+        cpu->idt[i] = (struct am_gate){ NULL, NULL };
     }
-    cpu->nmi = (struct ae_gate){ NULL, NULL };
+    cpu->nmi = (struct am_gate){ NULL, NULL };
     atomic_store(&cpu->outstanding, 0);
     frame_push(cpu, boot, 0);
 }
@@ -95,9 +95,9 @@ core_flags(const struct avicemu_mock_cpu *cpu)
 /* ---- the loop ----------------------------------------------------------- */
 
 static void
-cpu_trace(struct avicemu_mock_cpu *cpu, enum ae_trace kind, uint64_t value)
+cpu_trace(struct avicemu_mock_cpu *cpu, enum am_trace kind, uint64_t value)
 {
-    ae_host_trace(cpu->vm->host, cpu->vm->first_who + cpu->index, kind, value);
+    am_host_trace(cpu->vm->host, cpu->vm->first_who + cpu->index, kind, value);
 }
 
 static void
@@ -109,12 +109,12 @@ cpu_progress(struct avicemu_mock_cpu *cpu)
 static void
 library_refused(struct avicemu_mock_cpu *cpu, const char *call, int error)
 {
-    ae_host_fail(cpu->vm->host, "%s vCPU %u: %s returned %d",
+    am_host_fail(cpu->vm->host, "%s vCPU %u: %s returned %d",
                  cpu->vm->config->name, cpu->index, call, error);
 }
 
 void
-ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu)
+am_cpu_place(struct avicemu_mock_cpu *cpu, struct am_pcpu *pcpu)
 {
     int rc;
 
@@ -133,7 +133,7 @@ ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu)
 }
 
 void
-ae_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what)
+am_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what)
 {
     struct avicemu_vcpu_view view = { .size = sizeof(view) };
     char work[32] = "an INIT or SIPI";
@@ -145,7 +145,7 @@ ae_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what)
     } else if (view.nr_nmi != 0) {
         (void)snprintf(work, sizeof(work), "an NMI");
     }
-    ae_host_fail(
+    am_host_fail(
         cpu->vm->host, "%s vCPU %u: lost %s %s (so far %llu kicks, %llu wakes)",
         cpu->vm->config->name, cpu->index, what, work,
         (unsigned long long)cpu->kicks, (unsigned long long)cpu->wakes);
@@ -171,12 +171,12 @@ kick_lost(struct avicemu_mock_cpu *cpu)
     (void)avicemu_vcpu_view(cpu->vcpu, &view);
     if ((cpu->if_flag && view.pending >= 0) ||
         (!cpu->nmi_blocked && view.nr_nmi != 0)) {
-        ae_cpu_lost(cpu, "kick: while it ran there came");
+        am_cpu_lost(cpu, "kick: while it ran there came");
     }
 }
 
 void
-ae_cpu_leave(struct avicemu_mock_cpu *cpu)
+am_cpu_leave(struct avicemu_mock_cpu *cpu)
 {
     struct avicemu_cpu core = { sizeof(core), core_flags(cpu), cpu->cr8 };
     int rc;
@@ -209,12 +209,12 @@ take_vector(struct avicemu_mock_cpu *cpu, uint8_t vector)
 {
     cpu_trace(cpu, AE_TRACE_INJECT, vector);
     cpu_ack(cpu, AVICEMU_DO_INJECT, vector);
-    if (ae_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_HANDLER)) {
+    if (am_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_HANDLER)) {
         avicemu_mock_eoi(cpu);
         return;
     }
     if (cpu->idt[vector].fn == NULL) {
-        ae_host_fail(cpu->vm->host, "%s vCPU %u: vector %02xh has no handler",
+        am_host_fail(cpu->vm->host, "%s vCPU %u: vector %02xh has no handler",
                      cpu->vm->config->name, cpu->index, vector);
         avicemu_mock_eoi(cpu);
         return;
@@ -230,7 +230,7 @@ take_nmi(struct avicemu_mock_cpu *cpu)
     cpu_trace(cpu, AE_TRACE_NMI, 0);
     cpu_ack(cpu, AVICEMU_DO_NMI, 0);
     if (cpu->nmi.fn == NULL) {
-        ae_host_fail(cpu->vm->host, "%s vCPU %u: NMI without a handler",
+        am_host_fail(cpu->vm->host, "%s vCPU %u: NMI without a handler",
                      cpu->vm->config->name, cpu->index);
         return;
     }
@@ -263,19 +263,19 @@ cpu_enter(struct avicemu_mock_cpu *cpu)
     if ((todo.what & AVICEMU_DO_INIT) != 0) {
         cpu_trace(cpu, AE_TRACE_INIT, 0);
         cpu_ack(cpu, AVICEMU_DO_INIT, 0);
-        ae_cpu_start(cpu);
+        am_cpu_start(cpu);
         cpu->cr8 = 0;
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
         return cpu_enter(cpu); /* at most twice: INIT is gone, SIPI may wait */
     }
     if ((todo.what & AVICEMU_DO_SLEEP) != 0) {
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
         return false;
     }
     if ((todo.what & AVICEMU_DO_SIPI) != 0) {
         cpu_trace(cpu, AE_TRACE_SIPI, todo.vector);
         cpu_ack(cpu, AVICEMU_DO_SIPI, todo.vector);
-        ae_cpu_start(cpu);
+        am_cpu_start(cpu);
     } else if ((todo.what & AVICEMU_DO_NMI) != 0) {
         take_nmi(cpu);
     } else if ((todo.what & AVICEMU_DO_INJECT) != 0) {
@@ -295,7 +295,7 @@ posted_lost(struct avicemu_mock_cpu *cpu)
     }
     (void)avicemu_vcpu_view(cpu->vcpu, &view);
     if (view.pending >= 0) {
-        ae_cpu_lost(cpu, "doorbell or kick: while it ran there came");
+        am_cpu_lost(cpu, "doorbell or kick: while it ran there came");
     }
 }
 
@@ -323,7 +323,7 @@ take_posted(struct avicemu_mock_cpu *cpu)
     }
     cpu->look = false;
     if ((todo.what & AVICEMU_DO_INJECT) != 0 &&
-        !ae_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_DOORBELL)) {
+        !am_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_DOORBELL)) {
         cpu->in_guest++;
         take_vector(cpu, todo.vector);
     }
@@ -342,7 +342,7 @@ must_leave(struct avicemu_mock_cpu *cpu)
     if (cpu->cr8 < cpu->threshold) {
         return true;
     }
-    if (ae_host_now(cpu->vm->host) >= cpu->deadline_ns) {
+    if (am_host_now(cpu->vm->host) >= cpu->deadline_ns) {
         /* It kicks, if the tick is due; so ask at most once per entry. */
         cpu->deadline_ns = UINT64_MAX;
         (void)avicemu_vcpu_expire(cpu->vcpu);
@@ -350,12 +350,12 @@ must_leave(struct avicemu_mock_cpu *cpu)
     return atomic_load(&cpu->pcpu_held->doorbell) != 0;
 }
 
-static enum ae_turn
+static enum am_turn
 halt(struct avicemu_mock_cpu *cpu)
 {
     int rc;
 
-    ae_cpu_leave(cpu);
+    am_cpu_leave(cpu);
     cpu_trace(cpu, AE_TRACE_HALT, 0);
     cpu->halts++;
     rc = avicemu_vcpu_set_halted(cpu->vcpu);
@@ -373,18 +373,18 @@ halt(struct avicemu_mock_cpu *cpu)
 static enum avicemu_mock_next
 step(struct avicemu_mock_cpu *cpu)
 {
-    struct ae_gate gate = cpu->frames[cpu->nr_frames - 1].gate;
+    struct am_gate gate = cpu->frames[cpu->nr_frames - 1].gate;
 
     if (cpu->nr_frames == 1 && cpu->compute > 0) {
         cpu->compute--;
         return AVICEMU_MOCK_NEXT_STEP;
     }
-    cpu->compute = (uint32_t)(ae_random_next(&cpu->random) % MAX_COMPUTE);
+    cpu->compute = (uint32_t)(am_random_next(&cpu->random) % MAX_COMPUTE);
     return gate.fn(cpu, gate.state, STEP_BUDGET);
 }
 
-enum ae_turn
-ae_cpu_turn(struct avicemu_mock_cpu *cpu)
+enum am_turn
+am_cpu_turn(struct avicemu_mock_cpu *cpu)
 {
     enum avicemu_mock_next next;
 
@@ -405,7 +405,7 @@ ae_cpu_turn(struct avicemu_mock_cpu *cpu)
         break;
     }
     if (cpu->inside && must_leave(cpu)) {
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
     } else if (cpu->inside && cpu->vm->avic) {
         take_posted(cpu);
     }
@@ -428,7 +428,7 @@ sync_init(struct avicemu_mock_cpu *cpu)
 }
 
 int
-ae_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
+am_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
               struct avicemu_mock_cpu **ret)
 {
     size_t bytes = (sizeof(struct avicemu_mock_cpu) + 63u) & ~(size_t)63u;
@@ -440,7 +440,7 @@ ae_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
     }
     *cpu = (struct avicemu_mock_cpu){ .vm = vm, .index = index };
     cpu->random =
-        ae_random_start(vm->host->scenario.seed, vm->first_who + index + 1);
+        am_random_start(vm->host->scenario.seed, vm->first_who + index + 1);
     cpu->deadline_ns = UINT64_MAX;
     cpu->sim_deadline = UINT64_MAX;
     rc = avicemu_vcpu_create(vm->vm, index, cpu, &cpu->vcpu);
@@ -449,13 +449,13 @@ ae_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
         return rc;
     }
     sync_init(cpu);
-    ae_cpu_start(cpu);
+    am_cpu_start(cpu);
     *ret = cpu;
     return 0;
 }
 
 void
-ae_cpu_destroy(struct avicemu_mock_cpu *cpu)
+am_cpu_destroy(struct avicemu_mock_cpu *cpu)
 {
     if (cpu != NULL) {
         (void)avicemu_vcpu_destroy(cpu->vcpu);

@@ -31,14 +31,14 @@
 /* The program, one handler per priority class, an NMI's, and room. */
 #define AE_MAX_FRAMES 20
 
-enum ae_turn {
+enum am_turn {
     AE_TURN_RUN,
     AE_TURN_PAUSE, /* the guest spins */
     AE_TURN_SLEEP, /* outside, and nothing to run for */
 };
 
 /* Kinds of trace events. */
-enum ae_trace {
+enum am_trace {
     AE_TRACE_ENTER,
     AE_TRACE_INJECT,
     AE_TRACE_NMI,
@@ -50,13 +50,13 @@ enum ae_trace {
     AE_TRACE_WAKE,
 };
 
-struct ae_gate {
+struct am_gate {
     avicemu_mock_step_fn fn;
     void *state;
 };
 
-struct ae_frame {
-    struct ae_gate gate;
+struct am_frame {
+    struct am_gate gate;
     uint8_t vector;
     bool was_if; /* what IRET restores */
 };
@@ -68,15 +68,15 @@ struct avicemu_mock_cpu {
     uint32_t index;
 
     /* the core; owner */
-    struct ae_frame frames[AE_MAX_FRAMES];
+    struct am_frame frames[AE_MAX_FRAMES];
     uint32_t nr_frames;
     uint32_t shadow; /* steps that the STI shadow still covers */
     uint32_t cr8;
     uint32_t compute; /* turns before the program's next step */
     bool if_flag;
     bool nmi_blocked;
-    struct ae_gate idt[256];
-    struct ae_gate nmi;
+    struct am_gate idt[256];
+    struct am_gate nmi;
     uint64_t random;
     uint32_t boot_next; /* BSP: the next AP to start; 0: all run */
     uint32_t boot_round;
@@ -88,7 +88,7 @@ struct avicemu_mock_cpu {
     uint32_t windows;   /* AVICEMU_DO_*WINDOW that enter asked for */
     uint32_t threshold; /* of CR8 */
     uint64_t deadline_ns;
-    struct ae_pcpu *pcpu_held;
+    struct am_pcpu *pcpu_held;
     uint64_t nr_exits;
     uint64_t slices;
     uint64_t halts;
@@ -110,7 +110,7 @@ struct avicemu_mock_cpu {
     uint64_t seen_ns;
 
     /* any thread */
-    _Alignas(64) _Atomic(struct ae_pcpu *) pcpu; /* where it runs; NULL */
+    _Alignas(64) _Atomic(struct am_pcpu *) pcpu; /* where it runs; NULL */
     _Atomic uint64_t kicks;
     _Atomic uint64_t wakes;
     _Atomic uint64_t progress;   /* things done and interrupts handled */
@@ -121,7 +121,7 @@ struct avicemu_mock_cpu {
     pthread_mutex_t sleep_lock;
     pthread_cond_t sleep_cond;
     bool woken;
-    struct ae_pcpu_waiter waiter;
+    struct am_pcpu_waiter waiter;
     pthread_t thread;
 
     /* the virtual clock's; its one thread */
@@ -131,55 +131,55 @@ struct avicemu_mock_cpu {
 };
 
 int
-ae_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
+am_cpu_create(struct avicemu_mock_vm *vm, uint32_t index,
               struct avicemu_mock_cpu **ret);
 void
-ae_cpu_destroy(struct avicemu_mock_cpu *cpu);
+am_cpu_destroy(struct avicemu_mock_cpu *cpu);
 
 /* It now holds a token, or gives it up (NULL). Outside. */
 void
-ae_cpu_place(struct avicemu_mock_cpu *cpu, struct ae_pcpu *pcpu);
+am_cpu_place(struct avicemu_mock_cpu *cpu, struct am_pcpu *pcpu);
 
-enum ae_turn
-ae_cpu_turn(struct avicemu_mock_cpu *cpu);
+enum am_turn
+am_cpu_turn(struct avicemu_mock_cpu *cpu);
 
 /* Come out of the guest, if inside. */
 void
-ae_cpu_leave(struct avicemu_mock_cpu *cpu);
+am_cpu_leave(struct avicemu_mock_cpu *cpu);
 
 /* Between block_begin and block_end, with the wall clock: sleep until a wake,
  * the deadline, or the end of the run. vm.c */
 void
-ae_cpu_sleep(struct avicemu_mock_cpu *cpu, uint64_t deadline_ns);
+am_cpu_sleep(struct avicemu_mock_cpu *cpu, uint64_t deadline_ns);
 
 /* Fail the run: it has lost what, and the work that waits. */
 void
-ae_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what);
+am_cpu_lost(struct avicemu_mock_cpu *cpu, const char *what);
 
 /* Stop all this CPU does and begin at the boot code, as after a SIPI. */
 void
-ae_cpu_start(struct avicemu_mock_cpu *cpu);
+am_cpu_start(struct avicemu_mock_cpu *cpu);
 
 /* The VM's timer, if it has one: guest_timer.c. */
 void
-ae_timer_start(struct avicemu_mock_cpu *cpu);
+am_timer_start(struct avicemu_mock_cpu *cpu);
 
 /* The boot code, first frame of every CPU: guest_boot.c. */
 enum avicemu_mock_next
-ae_boot_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget);
+am_boot_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget);
 
 /* Start the APs anew, from the BSP's program; true when all are online. Call
  * until then. */
 bool
-ae_boot_aps(struct avicemu_mock_cpu *bsp);
+am_boot_aps(struct avicemu_mock_cpu *bsp);
 
 /* The vector of a VM's timer, and what the shared helpers of programs use. */
 #define AE_VECTOR_TIMER    0xef
 #define AE_VECTOR_SPURIOUS 0xff
 
-extern const struct avicemu_mock_program ae_program_boot;
-extern const struct avicemu_mock_program ae_program_ticks;
-extern const struct avicemu_mock_program ae_program_ipi;
-extern const struct avicemu_mock_program ae_program_nvme;
+extern const struct avicemu_mock_program am_program_boot;
+extern const struct avicemu_mock_program am_program_ticks;
+extern const struct avicemu_mock_program am_program_ipi;
+extern const struct avicemu_mock_program am_program_nvme;
 
 #endif

@@ -27,15 +27,15 @@
 
 /* Whose book a message goes to: the CPU of a physical destination, else the
  * row behind the last CPU. */
-static struct ae_posts *
-posts_of(struct ae_device *device, uint64_t address, uint32_t data)
+static struct am_posts *
+posts_of(struct am_device *device, uint64_t address, uint32_t data)
 {
     struct avicemu_mock_vm *vm = device->vm;
     struct avicemu_mock_cpu *cpu = NULL;
     uint32_t row = vm->nr_cpus;
 
     if ((address & 4u) == 0) { /* not logical */
-        cpu = ae_vm_cpu_of(vm, (uint32_t)(address >> 12) & 0xffu);
+        cpu = am_vm_cpu_of(vm, (uint32_t)(address >> 12) & 0xffu);
     }
     if (cpu != NULL) {
         row = cpu->index;
@@ -44,20 +44,20 @@ posts_of(struct ae_device *device, uint64_t address, uint32_t data)
 }
 
 static void
-msi_send(struct ae_device *device, uint32_t q, uint64_t address, uint32_t data)
+msi_send(struct am_device *device, uint32_t q, uint64_t address, uint32_t data)
 {
-    struct ae_posts *posts = posts_of(device, address, data);
+    struct am_posts *posts = posts_of(device, address, data);
     struct avicemu_posted posted = { .nr_new = 1 };
     int rc = 0;
 
     device->msis++;
-    if (!ae_host_plant(device->vm->host, AVICEMU_MOCK_PLANT_POST)) {
+    if (!am_host_plant(device->vm->host, AVICEMU_MOCK_PLANT_POST)) {
         rc = device->unit != NULL
-                 ? ae_iommu_raise(device, q, &posted)
+                 ? am_iommu_raise(device, q, &posted)
                  : avicemu_msi(device->vm->vm, address, data, &posted);
     }
     if (rc != 0) {
-        ae_host_fail(device->vm->host, "device %s: its MSI returned %d",
+        am_host_fail(device->vm->host, "device %s: its MSI returned %d",
                      device->config->name, rc);
         return;
     }
@@ -70,28 +70,28 @@ msi_send(struct ae_device *device, uint32_t q, uint64_t address, uint32_t data)
 /* ---- service ------------------------------------------------------------ */
 
 static uint64_t
-service_time(struct ae_device *device)
+service_time(struct am_device *device)
 {
     uint64_t jitter = device->config->jitter_ns;
 
     return device->config->service_ns +
-           (jitter == 0 ? 0 : ae_random_next(&device->random) % (jitter + 1));
+           (jitter == 0 ? 0 : am_random_next(&device->random) % (jitter + 1));
 }
 
 /* Under lock. */
 static void
-queue_fetch(struct ae_device *device, uint32_t q, uint64_t now_ns)
+queue_fetch(struct am_device *device, uint32_t q, uint64_t now_ns)
 {
     uint64_t word;
 
-    while ((word = ae_ring_get_spsc(device->queues[q].sq)) != 0) {
-        struct ae_heap_item item = { .when_ns = now_ns + service_time(device),
+    while ((word = am_ring_get_spsc(device->queues[q].sq)) != 0) {
+        struct am_heap_item item = { .when_ns = now_ns + service_time(device),
                                      .index = q,
                                      .word = word };
 
         device->fetched++;
-        if (!ae_heap_put(&device->heap, item)) {
-            ae_host_fail(device->vm->host, "device %s: no memory",
+        if (!am_heap_put(&device->heap, item)) {
+            am_host_fail(device->vm->host, "device %s: no memory",
                          device->config->name);
         }
     }
@@ -99,32 +99,32 @@ queue_fetch(struct ae_device *device, uint32_t q, uint64_t now_ns)
 
 /* Under lock. */
 static void
-complete_due(struct ae_device *device, uint64_t now_ns)
+complete_due(struct am_device *device, uint64_t now_ns)
 {
-    struct ae_heap_item item;
+    struct am_heap_item item;
 
-    while (ae_heap_when(&device->heap) <= now_ns) {
-        struct ae_queue *queue;
+    while (am_heap_when(&device->heap) <= now_ns) {
+        struct am_queue *queue;
 
-        (void)ae_heap_get(&device->heap, &item);
+        (void)am_heap_get(&device->heap, &item);
         queue = &device->queues[item.index];
-        if (!ae_ring_put_spsc(queue->cq, item.word)) {
-            ae_host_fail(device->vm->host,
+        if (!am_ring_put_spsc(queue->cq, item.word)) {
+            am_host_fail(device->vm->host,
                          "device %s queue %u: completion queue is full",
                          device->config->name, item.index);
         }
         queue->completed = true;
         device->completed++;
-        ae_host_trace(device->vm->host, device->who, AE_TRACE_DEVICE,
+        am_host_trace(device->vm->host, device->who, AE_TRACE_DEVICE,
                       item.word);
     }
 }
 
 static void
-raise_completed(struct ae_device *device)
+raise_completed(struct am_device *device)
 {
     for (uint32_t q = 0; q < device->nr_queues; q++) {
-        struct ae_queue *queue = &device->queues[q];
+        struct am_queue *queue = &device->queues[q];
         uint64_t address;
         uint32_t data;
         bool send;
@@ -143,7 +143,7 @@ raise_completed(struct ae_device *device)
 }
 
 uint64_t
-ae_device_poll(struct ae_device *device, uint64_t now_ns)
+am_device_poll(struct am_device *device, uint64_t now_ns)
 {
     uint64_t next;
 
@@ -156,14 +156,14 @@ ae_device_poll(struct ae_device *device, uint64_t now_ns)
     (void)pthread_mutex_unlock(&device->lock);
     raise_completed(device);
     (void)pthread_mutex_lock(&device->lock);
-    next = ae_heap_when(&device->heap);
+    next = am_heap_when(&device->heap);
     atomic_store(&device->busy, device->rung || next != UINT64_MAX);
     (void)pthread_mutex_unlock(&device->lock);
     return next;
 }
 
 bool
-ae_device_idle(const struct ae_device *device)
+am_device_idle(const struct am_device *device)
 {
     return atomic_load(&device->busy) == 0;
 }
@@ -171,9 +171,9 @@ ae_device_idle(const struct ae_device *device)
 /* ---- registers ---------------------------------------------------------- */
 
 static void
-doorbell(struct ae_device *device)
+doorbell(struct am_device *device)
 {
-    struct ae_virtual *sim = device->vm->host->sim;
+    struct am_virtual *sim = device->vm->host->sim;
 
     (void)pthread_mutex_lock(&device->lock);
     device->rung = true;
@@ -181,13 +181,13 @@ doorbell(struct ae_device *device)
     (void)pthread_cond_signal(&device->cond);
     (void)pthread_mutex_unlock(&device->lock);
     if (sim != NULL) {
-        ae_virtual_device(sim, device, ae_host_now(device->vm->host));
+        am_virtual_device(sim, device, am_host_now(device->vm->host));
     }
 }
 
 /* Under lock. True: unmasked with a message waiting. */
 static bool
-entry_write(struct ae_queue *queue, uint32_t field, uint32_t value)
+entry_write(struct am_queue *queue, uint32_t field, uint32_t value)
 {
     bool send = false;
 
@@ -212,7 +212,7 @@ entry_write(struct ae_queue *queue, uint32_t field, uint32_t value)
 }
 
 enum avicemu_access
-ae_device_write(struct ae_device *device, uint64_t offset, uint32_t value)
+am_device_write(struct am_device *device, uint64_t offset, uint32_t value)
 {
     uint64_t q = offset < AE_DEVICE_DOORBELL
                      ? offset / 16
@@ -231,16 +231,16 @@ ae_device_write(struct ae_device *device, uint64_t offset, uint32_t value)
         entry_write(&device->queues[q], (uint32_t)offset % 16, value);
     (void)pthread_mutex_unlock(&device->lock);
     if (offset % 16 == 12) {
-        ae_iommu_entry(device, (uint32_t)q);
+        am_iommu_entry(device, (uint32_t)q);
         doorbell(device);
     }
     return AVICEMU_ACCESS_DONE;
 }
 
 enum avicemu_access
-ae_device_read(struct ae_device *device, uint64_t offset, uint32_t *ret)
+am_device_read(struct am_device *device, uint64_t offset, uint32_t *ret)
 {
-    const struct ae_queue *queue = &device->queues[offset / 16];
+    const struct am_queue *queue = &device->queues[offset / 16];
 
     if (offset / 16 >= device->nr_queues || offset % 4 != 0) {
         return AVICEMU_ACCESS_UNCLAIMED;
@@ -268,7 +268,7 @@ ae_device_read(struct ae_device *device, uint64_t offset, uint32_t *ret)
 
 /* Under lock. */
 static void
-device_sleep(struct ae_device *device, uint64_t next_ns)
+device_sleep(struct am_device *device, uint64_t next_ns)
 {
     uint64_t at = device->vm->host->start_ns + next_ns;
     struct timespec until = { (time_t)(at / NS_PER_S), (long)(at % NS_PER_S) };
@@ -283,16 +283,16 @@ device_sleep(struct ae_device *device, uint64_t next_ns)
 static void *
 device_thread(void *arg)
 {
-    struct ae_device *device = arg;
+    struct am_device *device = arg;
     bool ending = false;
 
     avicemu_thread_attach();
     while (!ending) {
-        uint64_t next = ae_device_poll(device, ae_host_now(device->vm->host));
+        uint64_t next = am_device_poll(device, am_host_now(device->vm->host));
 
         (void)pthread_mutex_lock(&device->lock);
         while (!device->rung && !device->ending &&
-               ae_host_now(device->vm->host) < next) {
+               am_host_now(device->vm->host) < next) {
             device_sleep(device, next);
         }
         ending = device->ending;
@@ -302,7 +302,7 @@ device_thread(void *arg)
 }
 
 int
-ae_device_start(struct ae_device *device)
+am_device_start(struct am_device *device)
 {
     return pthread_create(&device->thread, NULL, device_thread, device) == 0
                ? 0
@@ -310,7 +310,7 @@ ae_device_start(struct ae_device *device)
 }
 
 void
-ae_device_stop(struct ae_device *device)
+am_device_stop(struct am_device *device)
 {
     (void)pthread_mutex_lock(&device->lock);
     device->ending = true;
@@ -322,7 +322,7 @@ ae_device_stop(struct ae_device *device)
 /* ---- making one --------------------------------------------------------- */
 
 static void
-sync_init(struct ae_device *device)
+sync_init(struct am_device *device)
 {
     pthread_condattr_t attr;
 
@@ -334,7 +334,7 @@ sync_init(struct ae_device *device)
 }
 
 static bool
-queues_create(struct ae_device *device)
+queues_create(struct am_device *device)
 {
     uint32_t nr_rows = device->vm->nr_cpus + 1;
 
@@ -345,10 +345,10 @@ queues_create(struct ae_device *device)
         return false;
     }
     for (uint32_t q = 0; q < device->nr_queues; q++) {
-        struct ae_queue *queue = &device->queues[q];
+        struct am_queue *queue = &device->queues[q];
 
-        queue->sq = ae_ring_create_spsc(device->config->depth);
-        queue->cq = ae_ring_create_spsc(device->config->depth);
+        queue->sq = am_ring_create_spsc(device->config->depth);
+        queue->cq = am_ring_create_spsc(device->config->depth);
         queue->masked = true;
         if (queue->sq == NULL || queue->cq == NULL) {
             return false;
@@ -358,11 +358,11 @@ queues_create(struct ae_device *device)
 }
 
 int
-ae_device_create(struct avicemu_mock_vm *vm,
+am_device_create(struct avicemu_mock_vm *vm,
                  const struct avicemu_mock_device_config *config,
-                 struct ae_device **ret)
+                 struct am_device **ret)
 {
-    struct ae_device *device = calloc(1, sizeof(*device));
+    struct am_device *device = calloc(1, sizeof(*device));
     int rc;
 
     if (device == NULL) {
@@ -372,16 +372,16 @@ ae_device_create(struct avicemu_mock_vm *vm,
     device->vm = vm;
     device->index = vm->nr_devices;
     device->who = UINT32_MAX / 2 + vm->first_who + vm->nr_devices;
-    device->random = ae_random_start(vm->host->scenario.seed, device->who);
+    device->random = am_random_start(vm->host->scenario.seed, device->who);
     device->sim_due = UINT64_MAX;
     sync_init(device);
     if (!queues_create(device)) {
-        ae_device_destroy(device);
+        am_device_destroy(device);
         return -ENOMEM;
     }
-    rc = ae_iommu_attach(device);
+    rc = am_iommu_attach(device);
     if (rc != 0) {
-        ae_device_destroy(device);
+        am_device_destroy(device);
         return rc;
     }
     vm->devices[vm->nr_devices++] = device;
@@ -390,19 +390,19 @@ ae_device_create(struct avicemu_mock_vm *vm,
 }
 
 void
-ae_device_destroy(struct ae_device *device)
+am_device_destroy(struct am_device *device)
 {
     if (device == NULL) {
         return;
     }
-    ae_iommu_detach(device);
+    am_iommu_detach(device);
     for (uint32_t q = 0; device->queues != NULL && q < device->nr_queues; q++) {
-        ae_ring_destroy(device->queues[q].sq);
-        ae_ring_destroy(device->queues[q].cq);
+        am_ring_destroy(device->queues[q].sq);
+        am_ring_destroy(device->queues[q].cq);
     }
     free(device->queues);
     free(device->posts);
-    ae_heap_fini(&device->heap);
+    am_heap_fini(&device->heap);
     (void)pthread_cond_destroy(&device->cond);
     (void)pthread_mutex_destroy(&device->lock);
     free(device);

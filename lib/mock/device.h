@@ -40,14 +40,14 @@
 
 #define AE_NR_WAYS ((unsigned)AVICEMU_WAY_ABORTED + 1u)
 
-struct ae_iommu_unit;
+struct am_iommu_unit;
 
-struct ae_posts {
+struct am_posts {
     uint64_t new, merged, dropped;
 };
 
-struct ae_queue {
-    struct ae_ring *sq, *cq;
+struct am_queue {
+    struct am_ring *sq, *cq;
     uint64_t address; /* MSI-X entry, as the guest has it */
     uint32_t data;
     /* Passed through: what the device writes, and the guest's event. Set at
@@ -59,15 +59,15 @@ struct ae_queue {
     bool completed; /* since the last look: send an MSI */
 };
 
-struct ae_device {
+struct am_device {
     /* set at creation */
     const struct avicemu_mock_device_config *config;
     struct avicemu_mock_vm *vm;
     uint32_t index; /* among those of the VM */
     uint32_t who;   /* in the trace */
     uint32_t nr_queues;
-    struct ae_queue *queues;
-    struct ae_iommu_unit *unit; /* NULL: none */
+    struct am_queue *queues;
+    struct am_iommu_unit *unit; /* NULL: none */
     uint16_t device_id;
 
     /* whoever polls */
@@ -76,44 +76,44 @@ struct ae_device {
     uint64_t ways[AE_NR_WAYS]; /* MSIs by enum avicemu_iommu_way */
     uint64_t bells, logged, overflows;
     uint32_t why;           /* OR of the reasons for drops */
-    struct ae_posts *posts; /* [target CPU, or nr_cpus: several][vector] */
+    struct am_posts *posts; /* [target CPU, or nr_cpus: several][vector] */
 
     _Atomic uint32_t busy; /* commands seen by the device and not completed */
 
     /* under lock */
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    struct ae_heap heap;
+    struct am_heap heap;
     bool rung, ending;
     pthread_t thread;
     uint64_t sim_due; /* virtual clock: the earliest event that is set */
 };
 
 int
-ae_device_create(struct avicemu_mock_vm *vm,
+am_device_create(struct avicemu_mock_vm *vm,
                  const struct avicemu_mock_device_config *config,
-                 struct ae_device **ret);
+                 struct am_device **ret);
 void
-ae_device_destroy(struct ae_device *device);
+am_device_destroy(struct am_device *device);
 
 /* A guest's access; UNCLAIMED: no register there. */
 enum avicemu_access
-ae_device_write(struct ae_device *device, uint64_t offset, uint32_t value);
+am_device_write(struct am_device *device, uint64_t offset, uint32_t value);
 enum avicemu_access
-ae_device_read(struct ae_device *device, uint64_t offset, uint32_t *ret);
+am_device_read(struct am_device *device, uint64_t offset, uint32_t *ret);
 
 /* Fetch what is new, complete what is due, send MSIs. Returns when to call
  * again, unless the doorbell rings before; UINT64_MAX: idle. */
 uint64_t
-ae_device_poll(struct ae_device *device, uint64_t now_ns);
+am_device_poll(struct am_device *device, uint64_t now_ns);
 
 bool
-ae_device_idle(const struct ae_device *device);
+am_device_idle(const struct am_device *device);
 
 /* The thread of a device with the wall clock. */
 int
-ae_device_start(struct ae_device *device);
+am_device_start(struct am_device *device);
 void
-ae_device_stop(struct ae_device *device);
+am_device_stop(struct am_device *device);
 
 #endif

@@ -43,12 +43,13 @@ avicemu_mock_vm_nr_cpus(const struct avicemu_mock_vm *vm)
 /* ---- instructions ------------------------------------------------------- */
 
 /* The device whose registers hold gpa; its offset. NULL: none. */
-static struct ae_device *
+static struct am_device *
 device_at(struct avicemu_mock_vm *vm, uint64_t gpa, uint64_t *ret_offset)
 {
     uint64_t n = (gpa - AE_DEVICE_BAR(0)) / 0x10000u;
 
-    if (gpa < AE_DEVICE_BAR(0) || n >= vm->nr_devices) {
+    if (gpa < AE_DEVICE_BAR(0) || n >= vm->nr_devices ||
+        n >= AVICEMU_MOCK_MAX_DEVICES) {
         return NULL;
     }
     *ret_offset = gpa - AE_DEVICE_BAR(n);
@@ -61,9 +62,9 @@ static void
 access_begins(struct avicemu_mock_cpu *cpu, uint64_t where)
 {
     if (!cpu->vm->avic) {
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
     }
-    ae_host_trace(cpu->vm->host, cpu->vm->first_who + cpu->index,
+    am_host_trace(cpu->vm->host, cpu->vm->first_who + cpu->index,
                   AE_TRACE_ACCESS, where);
 }
 
@@ -80,11 +81,11 @@ access_ends(struct avicemu_mock_cpu *cpu, enum avicemu_access done,
             uint64_t *ret)
 {
     if (done == AVICEMU_ACCESS_EXIT) {
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
         return avicemu_vcpu_handle_exit(cpu->vcpu, ret);
     }
     if (done == AVICEMU_ACCESS_UNCLAIMED) {
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
     }
     if (cpu->inside) {
         cpu->cr8 = avicemu_cr8_read(cpu->vcpu);
@@ -97,7 +98,7 @@ avicemu_mock_mmio_read(struct avicemu_mock_cpu *cpu, uint64_t gpa, unsigned len,
                        void *data)
 {
     enum avicemu_access done;
-    struct ae_device *device;
+    struct am_device *device;
     uint32_t value = UINT32_MAX;
     uint64_t offset, wide = 0;
 
@@ -115,7 +116,7 @@ avicemu_mock_mmio_read(struct avicemu_mock_cpu *cpu, uint64_t gpa, unsigned len,
     memset(data, 0xff, len);
     device = device_at(cpu->vm, gpa, &offset);
     if (device != NULL && len == sizeof(value)) {
-        done = ae_device_read(device, offset, &value);
+        done = am_device_read(device, offset, &value);
         memcpy(data, &value, sizeof(value));
     }
     return done;
@@ -126,7 +127,7 @@ avicemu_mock_mmio_write(struct avicemu_mock_cpu *cpu, uint64_t gpa,
                         unsigned len, const void *data)
 {
     enum avicemu_access done;
-    struct ae_device *device;
+    struct am_device *device;
     uint32_t value;
     uint64_t offset;
 
@@ -140,7 +141,7 @@ avicemu_mock_mmio_write(struct avicemu_mock_cpu *cpu, uint64_t gpa,
     device = device_at(cpu->vm, gpa, &offset);
     if (device != NULL && len == sizeof(value)) {
         memcpy(&value, data, sizeof(value));
-        done = ae_device_write(device, offset, value);
+        done = am_device_write(device, offset, value);
     }
     return done;
 }
@@ -226,7 +227,7 @@ avicemu_mock_cpuid(const struct avicemu_mock_cpu *cpu, uint32_t leaf,
 uint64_t
 avicemu_mock_tsc(const struct avicemu_mock_cpu *cpu)
 {
-    return ae_host_now(cpu->vm->host); /* the guest's TSC runs at 1 GHz */
+    return am_host_now(cpu->vm->host); /* the guest's TSC runs at 1 GHz */
 }
 
 /* ---- the IDT ------------------------------------------------------------ */
@@ -235,14 +236,14 @@ void
 avicemu_mock_idt(struct avicemu_mock_cpu *cpu, uint8_t vector,
                  avicemu_mock_step_fn fn, void *state)
 {
-    cpu->idt[vector] = (struct ae_gate){ fn, state };
+    cpu->idt[vector] = (struct am_gate){ fn, state };
 }
 
 void
 avicemu_mock_idt_nmi(struct avicemu_mock_cpu *cpu, avicemu_mock_step_fn fn,
                      void *state)
 {
-    cpu->nmi = (struct ae_gate){ fn, state };
+    cpu->nmi = (struct am_gate){ fn, state };
 }
 
 uint32_t
@@ -287,7 +288,7 @@ avicemu_mock_apic_write(struct avicemu_mock_cpu *cpu, uint32_t offset,
                                        &value);
     }
     if (done != AVICEMU_ACCESS_DONE) {
-        ae_host_fail(cpu->vm->host,
+        am_host_fail(cpu->vm->host,
                      "%s vCPU %u: APIC register %03xh := %xh was refused",
                      cpu->vm->config->name, cpu->index, offset, value);
     }
@@ -323,7 +324,7 @@ avicemu_mock_eoi(struct avicemu_mock_cpu *cpu)
 uint64_t
 avicemu_mock_random(struct avicemu_mock_cpu *cpu)
 {
-    return ae_random_next(&cpu->random);
+    return am_random_next(&cpu->random);
 }
 
 /* Statistics and a limit that may be passed by a few: order is of no matter. */

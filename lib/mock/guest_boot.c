@@ -87,7 +87,7 @@ cpu_boots(struct avicemu_mock_cpu *cpu)
     apic_on(cpu);
     probe_install(cpu);
     vm->program->start(cpu, vm->state);
-    ae_timer_start(cpu);
+    am_timer_start(cpu);
     avicemu_mock_sti(cpu);
     (void)atomic_fetch_add(&vm->nr_online, 1);
     cpu->boot_round = 1;
@@ -152,7 +152,7 @@ ap_start(struct avicemu_mock_cpu *bsp, uint32_t ap)
 }
 
 bool
-ae_boot_aps(struct avicemu_mock_cpu *bsp)
+am_boot_aps(struct avicemu_mock_cpu *bsp)
 {
     struct avicemu_mock_vm *vm = bsp->vm;
 
@@ -172,7 +172,7 @@ ae_boot_aps(struct avicemu_mock_cpu *bsp)
 
 /* The first frame of each CPU; becomes the program once all are there. */
 enum avicemu_mock_next
-ae_boot_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
+am_boot_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
 {
     struct avicemu_mock_vm *vm = cpu->vm;
 
@@ -182,11 +182,11 @@ ae_boot_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
         cpu_boots(cpu);
         return AVICEMU_MOCK_NEXT_STEP;
     }
-    if (cpu->index == 0 && !ae_boot_aps(cpu)) {
+    if (cpu->index == 0 && !am_boot_aps(cpu)) {
         return AVICEMU_MOCK_NEXT_PAUSE;
     }
     /* An AP that has booted may run the program before the others have. */
-    cpu->frames[0].gate = (struct ae_gate){ vm->program->step, vm->state };
+    cpu->frames[0].gate = (struct am_gate){ vm->program->step, vm->state };
     return AVICEMU_MOCK_NEXT_STEP;
 }
 
@@ -239,13 +239,13 @@ boot_program_step(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
         cpu->boot_next = 1;
         cpu->boot_round++;
     }
-    if (ae_boot_aps(cpu)) {
+    if (am_boot_aps(cpu)) {
         avicemu_mock_did(cpu, vm->nr_cpus - 1);
     }
     return AVICEMU_MOCK_NEXT_PAUSE;
 }
 
-const struct avicemu_mock_program ae_program_boot = {
+const struct avicemu_mock_program am_program_boot = {
     .name = "boot",
     .create = boot_create,
     .destroy = free,

@@ -156,7 +156,7 @@ ack_handler(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
     }
     me->answers += answers;
     if (me->waiting < answers) {
-        ae_host_fail(cpu->vm->host,
+        am_host_fail(cpu->vm->host,
                      "%s vCPU %u: vector %02xh: an answer that "
                      "nobody waits for",
                      cpu->vm->config->name, cpu->index,
@@ -299,7 +299,7 @@ nmi_handler(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
 static void
 senders_pick(struct ipi *ipi)
 {
-    uint64_t random = ae_random_start(ipi->vm->host->scenario.seed,
+    uint64_t random = am_random_start(ipi->vm->host->scenario.seed,
                                       ~(uint64_t)ipi->vm->first_who);
     uint32_t nr_cpus = ipi->vm->nr_cpus;
 
@@ -310,7 +310,7 @@ senders_pick(struct ipi *ipi)
         uint32_t i = slot;
 
         if (ipi->many && slot != 0) {
-            i = (uint32_t)(ae_random_next(&random) % nr_cpus);
+            i = (uint32_t)(am_random_next(&random) % nr_cpus);
         }
         while (ipi->peers[i].slot != NO_SLOT) {
             i = (i + 1) % nr_cpus;
@@ -402,7 +402,7 @@ ipi_check(struct avicemu_mock_vm *vm, void *state, char *buf, size_t len)
     return faults;
 }
 
-const struct avicemu_mock_program ae_program_ipi = {
+const struct avicemu_mock_program am_program_ipi = {
     .name = "ipi",
     .create = ipi_create,
     .destroy = ipi_destroy,

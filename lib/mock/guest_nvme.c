@@ -47,7 +47,7 @@ disk_of(const struct nvme *nvme, uint32_t cpu, uint32_t device)
 
 static void
 submit_one(struct avicemu_mock_cpu *cpu, struct disk *disk,
-           struct ae_device *device)
+           struct am_device *device)
 {
     uint32_t depth = device->config->depth;
     uint64_t word;
@@ -59,8 +59,8 @@ submit_one(struct avicemu_mock_cpu *cpu, struct disk *disk,
     disk->next_serial += disk->next_serial == UINT32_MAX ? 2 : 1;
     disk->serials[disk->next_slot] = disk->next_serial;
     word = ((uint64_t)disk->next_serial << 16) | (disk->next_slot + 1);
-    if (!ae_ring_put_spsc(device->queues[cpu->index].sq, word)) {
-        ae_host_fail(cpu->vm->host, "%s vCPU %u: %s: submission queue is full",
+    if (!am_ring_put_spsc(device->queues[cpu->index].sq, word)) {
+        am_host_fail(cpu->vm->host, "%s vCPU %u: %s: submission queue is full",
                      cpu->vm->config->name, cpu->index, device->config->name);
     }
     disk->in_flight++;
@@ -73,7 +73,7 @@ static unsigned
 submit(struct avicemu_mock_cpu *cpu, struct nvme *nvme, uint32_t d,
        unsigned budget)
 {
-    struct ae_device *device = nvme->vm->devices[d];
+    struct am_device *device = nvme->vm->devices[d];
     struct disk *disk = disk_of(nvme, cpu->index, d);
     uint32_t tail;
     unsigned n = 0;
@@ -119,7 +119,7 @@ complete(struct avicemu_mock_cpu *cpu, struct nvme *nvme, uint32_t d,
 
     if (slot >= config->depth || disk->serials[slot] == 0 ||
         disk->serials[slot] != (uint32_t)(word >> 16)) {
-        ae_host_fail(cpu->vm->host,
+        am_host_fail(cpu->vm->host,
                      "%s vCPU %u: %s: completion %llxh of no command in "
                      "flight",
                      cpu->vm->config->name, cpu->index, config->name,
@@ -137,11 +137,11 @@ disk_handler(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
 {
     struct nvme *nvme = state;
     uint32_t d = avicemu_mock_vector(cpu) - VECTOR_DISK;
-    struct ae_ring *cq = nvme->vm->devices[d]->queues[cpu->index].cq;
+    struct am_ring *cq = nvme->vm->devices[d]->queues[cpu->index].cq;
     unsigned n = 0;
 
     while (n < budget) {
-        uint64_t word = ae_ring_get_spsc(cq);
+        uint64_t word = am_ring_get_spsc(cq);
 
         if (word == 0) {
             break;
@@ -226,7 +226,7 @@ nvme_start(struct avicemu_mock_cpu *cpu, void *state)
 
     /* The BSP runs alone until it has sent the first SIPI. */
     if (cpu->index == 0 && nvme->disks == NULL && !disks_create(nvme)) {
-        ae_host_fail(cpu->vm->host, "%s: no memory", cpu->vm->config->name);
+        am_host_fail(cpu->vm->host, "%s: no memory", cpu->vm->config->name);
         nvme->nr_disks = 0;
     }
     for (uint32_t d = 0; d < nvme->nr_disks; d++) {
@@ -243,10 +243,10 @@ nvme_check(struct avicemu_mock_vm *vm, void *state, char *buf, size_t len)
 
     for (uint32_t i = 0; i < vm->nr_cpus * nvme->nr_disks; i++) {
         const struct disk *disk = &nvme->disks[i];
-        const struct ae_device *device = vm->devices[i % nvme->nr_disks];
+        const struct am_device *device = vm->devices[i % nvme->nr_disks];
         uint32_t cpu = i / nvme->nr_disks;
-        struct ae_queue *queue = &device->queues[cpu];
-        uint32_t unseen = ae_ring_count(queue->cq);
+        struct am_queue *queue = &device->queues[cpu];
+        uint32_t unseen = am_ring_count(queue->cq);
 
         if (disk->submitted == disk->completed + disk->in_flight &&
             unseen <= disk->in_flight) {
@@ -264,7 +264,7 @@ nvme_check(struct avicemu_mock_vm *vm, void *state, char *buf, size_t len)
     return faults;
 }
 
-const struct avicemu_mock_program ae_program_nvme = {
+const struct avicemu_mock_program am_program_nvme = {
     .name = "nvme",
     .create = nvme_create,
     .destroy = nvme_destroy,

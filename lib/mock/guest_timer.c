@@ -71,7 +71,7 @@ timer_handler(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
     (void)state;
     (void)budget;
     cpu->timer_ticks++;
-    if (cpu->vm->program == &ae_program_ticks) {
+    if (cpu->vm->program == &am_program_ticks) {
         avicemu_mock_did(cpu, 1);
     }
     if (avicemu_mock_draining(cpu)) {
@@ -84,7 +84,7 @@ timer_handler(struct avicemu_mock_cpu *cpu, void *state, unsigned budget)
 }
 
 void
-ae_timer_start(struct avicemu_mock_cpu *cpu)
+am_timer_start(struct avicemu_mock_cpu *cpu)
 {
     enum avicemu_mock_timer timer = cpu->vm->config->timer;
 
@@ -153,7 +153,7 @@ ticks_check(struct avicemu_mock_vm *vm, void *state, char *buf, size_t len)
     return faults;
 }
 
-const struct avicemu_mock_program ae_program_ticks = {
+const struct avicemu_mock_program am_program_ticks = {
     .name = "ticks",
     .create = ticks_create,
     .destroy = free,

@@ -8,17 +8,17 @@
 #include <stdlib.h>
 
 static bool
-item_before(const struct ae_heap_item *a, const struct ae_heap_item *b)
+item_before(const struct am_heap_item *a, const struct am_heap_item *b)
 {
     return a->when_ns < b->when_ns ||
            (a->when_ns == b->when_ns && a->order < b->order);
 }
 
 static bool
-heap_grow(struct ae_heap *heap)
+heap_grow(struct am_heap *heap)
 {
     size_t room = heap->room == 0 ? 64 : heap->room * 2;
-    struct ae_heap_item *items =
+    struct am_heap_item *items =
         realloc(heap->items, room * sizeof(*heap->items));
 
     if (items == NULL) {
@@ -30,14 +30,14 @@ heap_grow(struct ae_heap *heap)
 }
 
 void
-ae_heap_fini(struct ae_heap *heap)
+am_heap_fini(struct am_heap *heap)
 {
     free(heap->items);
-    *heap = (struct ae_heap){ 0 };
+    *heap = (struct am_heap){ 0 };
 }
 
 bool
-ae_heap_put(struct ae_heap *heap, struct ae_heap_item item)
+am_heap_put(struct am_heap *heap, struct am_heap_item item)
 {
     size_t i = heap->nr_items;
 
@@ -55,15 +55,15 @@ ae_heap_put(struct ae_heap *heap, struct ae_heap_item item)
 }
 
 uint64_t
-ae_heap_when(const struct ae_heap *heap)
+am_heap_when(const struct am_heap *heap)
 {
     return heap->nr_items == 0 ? UINT64_MAX : heap->items[0].when_ns;
 }
 
 bool
-ae_heap_get(struct ae_heap *heap, struct ae_heap_item *ret)
+am_heap_get(struct am_heap *heap, struct am_heap_item *ret)
 {
-    struct ae_heap_item last;
+    struct am_heap_item last;
     size_t i = 0;
 
     if (heap->nr_items == 0) {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ae_heap_item {
+struct am_heap_item {
     uint64_t when_ns;
     uint64_t order; /* set by put */
     uint32_t kind;
@@ -23,26 +23,26 @@ struct ae_heap_item {
     uint64_t word;
 };
 
-struct ae_heap {
-    struct ae_heap_item *items;
+struct am_heap {
+    struct am_heap_item *items;
     size_t nr_items;
     size_t room;
     uint64_t next_order;
 };
 
 void
-ae_heap_fini(struct ae_heap *heap);
+am_heap_fini(struct am_heap *heap);
 
 /* False: no memory. item.order is ignored. */
 bool
-ae_heap_put(struct ae_heap *heap, struct ae_heap_item item);
+am_heap_put(struct am_heap *heap, struct am_heap_item item);
 
 /* When the first one is due, UINT64_MAX: empty. */
 uint64_t
-ae_heap_when(const struct ae_heap *heap);
+am_heap_when(const struct am_heap *heap);
 
 /* False: empty. */
 bool
-ae_heap_get(struct ae_heap *heap, struct ae_heap_item *ret);
+am_heap_get(struct am_heap *heap, struct am_heap_item *ret);
 
 #endif

@@ -35,7 +35,7 @@ value_of(unsigned bucket)
 }
 
 void
-ae_histogram_add(struct ae_histogram *h, uint64_t value)
+am_histogram_add(struct am_histogram *h, uint64_t value)
 {
     h->nr++;
     h->sum += value;
@@ -43,7 +43,7 @@ ae_histogram_add(struct ae_histogram *h, uint64_t value)
 }
 
 void
-ae_histogram_merge(struct ae_histogram *to, const struct ae_histogram *from)
+am_histogram_merge(struct am_histogram *to, const struct am_histogram *from)
 {
     to->nr += from->nr;
     to->sum += from->sum;
@@ -53,7 +53,7 @@ ae_histogram_merge(struct ae_histogram *to, const struct ae_histogram *from)
 }
 
 double
-ae_histogram_quantile(const struct ae_histogram *h, double share)
+am_histogram_quantile(const struct am_histogram *h, double share)
 {
     uint64_t before = 0;
     double want = share * (double)h->nr;
@@ -68,7 +68,7 @@ ae_histogram_quantile(const struct ae_histogram *h, double share)
 }
 
 double
-ae_histogram_mean(const struct ae_histogram *h)
+am_histogram_mean(const struct am_histogram *h)
 {
     return h->nr == 0 ? 0 : (double)h->sum / (double)h->nr;
 }

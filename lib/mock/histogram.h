@@ -12,19 +12,19 @@
 #define AE_HISTOGRAM_STEPS   16u
 #define AE_HISTOGRAM_BUCKETS (64u * AE_HISTOGRAM_STEPS)
 
-struct ae_histogram {
+struct am_histogram {
     uint64_t nr, sum;
     uint64_t buckets[AE_HISTOGRAM_BUCKETS];
 };
 
 void
-ae_histogram_add(struct ae_histogram *h, uint64_t value);
+am_histogram_add(struct am_histogram *h, uint64_t value);
 void
-ae_histogram_merge(struct ae_histogram *to, const struct ae_histogram *from);
+am_histogram_merge(struct am_histogram *to, const struct am_histogram *from);
 /* The value that a share of all, 0..1, does not exceed. 0 if there is none. */
 double
-ae_histogram_quantile(const struct ae_histogram *h, double share);
+am_histogram_quantile(const struct am_histogram *h, double share);
 double
-ae_histogram_mean(const struct ae_histogram *h);
+am_histogram_mean(const struct am_histogram *h);
 
 #endif

@@ -27,7 +27,7 @@
 /* ---- what all share ----------------------------------------------------- */
 
 uint64_t
-ae_host_now(const struct avicemu_mock_host *host)
+am_host_now(const struct avicemu_mock_host *host)
 {
     struct timespec now;
 
@@ -40,7 +40,7 @@ ae_host_now(const struct avicemu_mock_host *host)
 }
 
 void
-ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
+am_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
 {
     char line[256];
     va_list args;
@@ -57,7 +57,7 @@ ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
 }
 
 bool
-ae_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant)
+am_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant)
 {
     if (host->options.plant != plant) {
         return false;
@@ -67,7 +67,7 @@ ae_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant)
 
 /* FNV-1a over 64-bit words: it need only tell two runs apart. */
 void
-ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
+am_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
               uint64_t value)
 {
     const uint64_t words[] = { host->now_ns, ((uint64_t)who << 32) | kind,
@@ -84,7 +84,7 @@ ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
 }
 
 void
-ae_host_drain(struct avicemu_mock_host *host)
+am_host_drain(struct avicemu_mock_host *host)
 {
     for (uint32_t i = 0; i < host->nr_vms; i++) {
         atomic_store(&host->vms[i]->phase, AE_PHASE_DRAIN);
@@ -112,7 +112,7 @@ vm_quiet(struct avicemu_mock_vm *vm)
 }
 
 bool
-ae_host_quiet(struct avicemu_mock_host *host)
+am_host_quiet(struct avicemu_mock_host *host)
 {
     for (uint32_t i = 0; i < host->nr_vms; i++) {
         if (!vm_quiet(host->vms[i])) {
@@ -120,12 +120,12 @@ ae_host_quiet(struct avicemu_mock_host *host)
         }
     }
     for (uint32_t i = 0; i < host->nr_devices; i++) {
-        if (!ae_device_idle(host->devices[i])) {
+        if (!am_device_idle(host->devices[i])) {
             return false;
         }
     }
     for (uint32_t i = 0; i < host->nr_units; i++) {
-        if (!ae_iommu_unit_idle(host->units[i])) {
+        if (!am_iommu_unit_idle(host->units[i])) {
             return false;
         }
     }
@@ -147,7 +147,7 @@ cpu_stalled(struct avicemu_mock_cpu *cpu, uint64_t now_ns)
     if (now_ns - cpu->seen_ns < host->scenario.watchdog_ns) {
         return false;
     }
-    ae_host_fail(host,
+    am_host_fail(host,
                  "%s vCPU %u: no progress for %llu ms: waits for %d things, "
                  "%s, %llu kicks, %llu wakes",
                  cpu->vm->config->name, cpu->index,
@@ -159,7 +159,7 @@ cpu_stalled(struct avicemu_mock_cpu *cpu, uint64_t now_ns)
 }
 
 bool
-ae_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns)
+am_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns)
 {
     bool stalled = false;
 
@@ -191,7 +191,7 @@ library_host_create(struct avicemu_mock_host *host)
         config.avic |= s->erratum_1235 ? AVICEMU_HOST_ERRATUM_1235 : 0;
         config.doorbells = AVICEMU_DOORBELL_WORD;
         config.nr_pcpus = s->nr_pcpus;
-        config.ops = ae_iommu_ops;
+        config.ops = am_iommu_ops;
         config.opaque = host;
     }
     return avicemu_host_create(&config, &host->host);
@@ -207,25 +207,25 @@ objects_create(struct avicemu_mock_host *host)
     host->devices = calloc(s->nr_devices + 1u, sizeof(*host->devices));
     host->units = calloc(s->nr_iommus + 1u, sizeof(*host->units));
     if (rc != 0 || host->vms == NULL || host->devices == NULL ||
-        host->units == NULL || !ae_pcpu_pool_init(&host->pool, s->nr_pcpus)) {
+        host->units == NULL || !am_pcpu_pool_init(&host->pool, s->nr_pcpus)) {
         return rc != 0 ? rc : -ENOMEM;
     }
     if (s->clock == AVICEMU_MOCK_CLOCK_VIRTUAL) {
-        host->sim = ae_virtual_create(host);
+        host->sim = am_virtual_create(host);
         if (host->sim == NULL) {
             return -ENOMEM;
         }
     }
     for (uint32_t i = 0; i < s->nr_vms && rc == 0; i++) {
-        rc = ae_vm_create(host, i, &host->vms[i]);
+        rc = am_vm_create(host, i, &host->vms[i]);
         host->nr_vms += rc == 0;
     }
     for (uint32_t i = 0; i < s->nr_iommus && rc == 0; i++) {
-        rc = ae_iommu_unit_create(host, i, &host->units[i]);
+        rc = am_iommu_unit_create(host, i, &host->units[i]);
         host->nr_units += rc == 0;
     }
     for (uint32_t i = 0; i < s->nr_devices && rc == 0; i++) {
-        rc = ae_device_create(host->vms[s->devices[i].vm], &s->devices[i],
+        rc = am_device_create(host->vms[s->devices[i].vm], &s->devices[i],
                               &host->devices[i]);
         host->nr_devices += rc == 0;
     }
@@ -278,14 +278,14 @@ avicemu_mock_host_run(struct avicemu_mock_host *host,
         return -EBUSY;
     }
     host->ran = true;
-    host->ticks_began = ae_ticks();
-    host->wall_began_ns = ae_wall_ns();
-    rc = host->sim != NULL ? ae_virtual_run(host) : ae_wall_run(host);
-    elapsed = ae_host_now(host);
+    host->ticks_began = am_ticks();
+    host->wall_began_ns = am_wall_ns();
+    rc = host->sim != NULL ? am_virtual_run(host) : am_wall_run(host);
+    elapsed = am_host_now(host);
     if (rc != 0) {
         return rc;
     }
-    report = ae_books_close(host);
+    report = am_books_close(host);
     if (report == NULL) {
         return -ENOMEM;
     }
@@ -309,20 +309,20 @@ avicemu_mock_host_destroy(struct avicemu_mock_host *host)
         return;
     }
     for (uint32_t i = 0; i < host->nr_devices; i++) {
-        ae_device_destroy(host->devices[i]);
+        am_device_destroy(host->devices[i]);
     }
     for (uint32_t i = 0; i < host->nr_vms; i++) {
-        ae_vm_destroy(host->vms[i]);
+        am_vm_destroy(host->vms[i]);
     }
     for (uint32_t i = 0; i < host->nr_units; i++) {
-        ae_iommu_unit_destroy(host->units[i]);
+        am_iommu_unit_destroy(host->units[i]);
     }
     free(host->units);
     free(host->devices);
     free(host->vms);
-    ae_virtual_destroy(host->sim);
+    am_virtual_destroy(host->sim);
     (void)avicemu_host_destroy(host->host);
-    ae_pcpu_pool_fini(&host->pool);
+    am_pcpu_pool_fini(&host->pool);
     for (unsigned i = 0; i < AE_MAX_FAILURES; i++) {
         free(host->failures[i]);
     }

@@ -26,12 +26,12 @@
 #include "heap.h"
 #include "pcpu.h"
 
-enum ae_phase {
+enum am_phase {
     AE_PHASE_RUN,
     AE_PHASE_DRAIN,
 };
 
-enum ae_stop {
+enum am_stop {
     AE_STOP_NO,
     AE_STOP_PARK,
     AE_STOP_LEAVE,
@@ -39,7 +39,7 @@ enum ae_stop {
 
 #define AE_MAX_FAILURES 16
 
-struct ae_virtual;
+struct am_virtual;
 
 struct avicemu_mock_host {
     /* set at creation */
@@ -50,10 +50,10 @@ struct avicemu_mock_host {
     uint32_t nr_devices;
     uint32_t nr_units; /* IOMMUs */
     struct avicemu_mock_vm **vms;
-    struct ae_device **devices;
-    struct ae_iommu_unit **units;
-    struct ae_pcpu_pool pool;
-    struct ae_virtual *sim; /* NULL: wall clock */
+    struct am_device **devices;
+    struct am_iommu_unit **units;
+    struct am_pcpu_pool pool;
+    struct am_virtual *sim; /* NULL: wall clock */
     uint64_t start_ns;      /* wall clock: CLOCK_MONOTONIC at the start */
     bool ran;
     /* when the run began, in ticks and in ns of real time */
@@ -66,7 +66,7 @@ struct avicemu_mock_host {
 
     /* any thread */
     _Atomic uint32_t interrupts; /* avicemu_mock_host_interrupt() calls */
-    _Atomic uint32_t stop;       /* enum ae_stop */
+    _Atomic uint32_t stop;       /* enum am_stop */
     _Atomic uint64_t plant_seen;
     _Alignas(64) _Atomic uint32_t looking_up; /* notifiers, in a look-up */
     sem_t alarm; /* posted by an interrupt: the controller looks up */
@@ -81,39 +81,39 @@ struct avicemu_mock_host {
 
 /* ns since the start, on the scenario's clock. Any thread. */
 uint64_t
-ae_host_now(const struct avicemu_mock_host *host);
+am_host_now(const struct avicemu_mock_host *host);
 
 /* One more failure, with a line. Any thread. */
 void
-ae_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
+am_host_fail(struct avicemu_mock_host *host, const char *fmt, ...)
     AVICEMU_PRINTF(2, 3);
 
 /* Is this the occasion at which the planted loss is due? Any thread. */
 bool
-ae_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant);
+am_host_plant(struct avicemu_mock_host *host, enum avicemu_mock_plant plant);
 
 /* Add an event to the trace; no effect with the wall clock. */
 void
-ae_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
+am_host_trace(struct avicemu_mock_host *host, uint32_t who, uint32_t kind,
               uint64_t value);
 
 /* Ask every VM to drain. Any thread. */
 void
-ae_host_drain(struct avicemu_mock_host *host);
+am_host_drain(struct avicemu_mock_host *host);
 
 /* All CPUs asleep or done with nothing expected, all devices idle? */
 bool
-ae_host_quiet(struct avicemu_mock_host *host);
+am_host_quiet(struct avicemu_mock_host *host);
 
 /* What waits without progress for the scenario's watchdog time: one line of
  * failure each. True: there was one. One thread at a time. */
 bool
-ae_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns);
+am_host_stalled(struct avicemu_mock_host *host, uint64_t now_ns);
 
 /* What takes the place of a step in the two ways to drive a run. */
 int
-ae_wall_run(struct avicemu_mock_host *host);
+am_wall_run(struct avicemu_mock_host *host);
 int
-ae_virtual_run(struct avicemu_mock_host *host);
+am_virtual_run(struct avicemu_mock_host *host);
 
 #endif

@@ -23,7 +23,7 @@
 #define TIMER_TRIES     1001u
 
 uint64_t
-ae_ticks(void)
+am_ticks(void)
 {
 #if defined(__x86_64__)
     return __rdtsc();
@@ -44,14 +44,14 @@ compare(const void *a, const void *b)
 }
 
 uint64_t
-ae_ticks_overhead(void)
+am_ticks_overhead(void)
 {
     uint64_t tries[TIMER_TRIES];
 
     for (unsigned i = 0; i < TIMER_TRIES; i++) {
-        uint64_t began = ae_ticks();
+        uint64_t began = am_ticks();
 
-        tries[i] = ae_ticks() - began;
+        tries[i] = am_ticks() - began;
     }
     qsort(tries, TIMER_TRIES, sizeof(tries[0]), compare);
     return tries[TIMER_TRIES / 2];
@@ -63,15 +63,15 @@ static void
 on_ga_interrupt(void *opaque, struct avicemu_iommu *iommu)
 {
     struct avicemu_mock_host *host = opaque;
-    struct ae_iommu_unit *unit = avicemu_iommu_opaque(iommu);
+    struct am_iommu_unit *unit = avicemu_iommu_opaque(iommu);
 
     (void)atomic_fetch_add_explicit(&unit->interrupts, 1, memory_order_relaxed);
     atomic_store(&unit->rung, 1);
-    if (ae_host_plant(host, AVICEMU_MOCK_PLANT_GA)) {
+    if (am_host_plant(host, AVICEMU_MOCK_PLANT_GA)) {
         return;
     }
     if (host->sim != NULL) {
-        ae_virtual_notify(host->sim, unit->index);
+        am_virtual_notify(host->sim, unit->index);
         return;
     }
     (void)pthread_mutex_lock(&unit->lock);
@@ -88,7 +88,7 @@ on_event_interrupt(void *opaque, struct avicemu_iommu *iommu)
 
     while (avicemu_iommu_event(iommu, &event) == 0) {
         (void)avicemu_describe_event(event.low, event.high, line, sizeof(line));
-        ae_host_fail(opaque, "IOMMU: %s", line);
+        am_host_fail(opaque, "IOMMU: %s", line);
     }
 }
 
@@ -96,18 +96,18 @@ static void
 on_ga_lookup(void *opaque, struct avicemu_iommu *iommu, int begins)
 {
     struct avicemu_mock_host *host = opaque;
-    struct ae_iommu_unit *unit = avicemu_iommu_opaque(iommu);
+    struct am_iommu_unit *unit = avicemu_iommu_opaque(iommu);
 
     if (begins) {
         unit->overlaps += atomic_fetch_add(&host->looking_up, 1) != 0;
-        unit->lookup_began = ae_ticks();
+        unit->lookup_began = am_ticks();
     } else {
-        ae_histogram_add(&unit->lookups, ae_ticks() - unit->lookup_began);
+        am_histogram_add(&unit->lookups, am_ticks() - unit->lookup_began);
         (void)atomic_fetch_sub(&host->looking_up, 1);
     }
 }
 
-const struct avicemu_host_ops ae_iommu_ops = {
+const struct avicemu_host_ops am_iommu_ops = {
     .ga_interrupt = on_ga_interrupt,
     .event_interrupt = on_event_interrupt,
     .ga_lookup = on_ga_lookup,
@@ -116,20 +116,20 @@ const struct avicemu_host_ops ae_iommu_ops = {
 /* ---- the notifier ------------------------------------------------------- */
 
 void
-ae_iommu_unit_notify(struct ae_iommu_unit *unit)
+am_iommu_unit_notify(struct am_iommu_unit *unit)
 {
     int rc;
 
     atomic_store(&unit->rung, 0);
     rc = avicemu_iommu_notify(unit->iommu);
     if (rc < 0) {
-        ae_host_fail(unit->host, "IOMMU %u: avicemu_iommu_notify returned %d",
+        am_host_fail(unit->host, "IOMMU %u: avicemu_iommu_notify returned %d",
                      unit->index, rc);
     }
 }
 
 bool
-ae_iommu_unit_idle(const struct ae_iommu_unit *unit)
+am_iommu_unit_idle(const struct am_iommu_unit *unit)
 {
     return atomic_load(&unit->rung) == 0;
 }
@@ -137,7 +137,7 @@ ae_iommu_unit_idle(const struct ae_iommu_unit *unit)
 static void *
 notifier_thread(void *arg)
 {
-    struct ae_iommu_unit *unit = arg;
+    struct am_iommu_unit *unit = arg;
     bool ending = false;
 
     avicemu_thread_attach();
@@ -149,13 +149,13 @@ notifier_thread(void *arg)
         unit->pending = false;
         ending = unit->ending;
         (void)pthread_mutex_unlock(&unit->lock);
-        ae_iommu_unit_notify(unit);
+        am_iommu_unit_notify(unit);
     }
     return NULL;
 }
 
 int
-ae_iommu_unit_start(struct ae_iommu_unit *unit)
+am_iommu_unit_start(struct am_iommu_unit *unit)
 {
     return pthread_create(&unit->thread, NULL, notifier_thread, unit) == 0
                ? 0
@@ -163,7 +163,7 @@ ae_iommu_unit_start(struct ae_iommu_unit *unit)
 }
 
 void
-ae_iommu_unit_stop(struct ae_iommu_unit *unit)
+am_iommu_unit_stop(struct am_iommu_unit *unit)
 {
     (void)pthread_mutex_lock(&unit->lock);
     unit->ending = true;
@@ -173,11 +173,11 @@ ae_iommu_unit_stop(struct ae_iommu_unit *unit)
 }
 
 int
-ae_iommu_unit_create(struct avicemu_mock_host *host, uint32_t index,
-                     struct ae_iommu_unit **ret)
+am_iommu_unit_create(struct avicemu_mock_host *host, uint32_t index,
+                     struct am_iommu_unit **ret)
 {
-    size_t bytes = (sizeof(struct ae_iommu_unit) + 63u) & ~(size_t)63u;
-    struct ae_iommu_unit *unit = aligned_alloc(64, bytes);
+    size_t bytes = (sizeof(struct am_iommu_unit) + 63u) & ~(size_t)63u;
+    struct am_iommu_unit *unit = aligned_alloc(64, bytes);
     struct avicemu_iommu_config config = {
         .size = sizeof(config),
         .irqs_per_device = GSIS_PER_DEVICE,
@@ -188,12 +188,12 @@ ae_iommu_unit_create(struct avicemu_mock_host *host, uint32_t index,
     if (unit == NULL) {
         return -ENOMEM;
     }
-    *unit = (struct ae_iommu_unit){ .host = host, .index = index };
+    *unit = (struct am_iommu_unit){ .host = host, .index = index };
     (void)pthread_mutex_init(&unit->lock, NULL);
     (void)pthread_cond_init(&unit->cond, NULL);
     rc = avicemu_iommu_create(host->host, &config, &unit->iommu);
     if (rc != 0) {
-        ae_iommu_unit_destroy(unit);
+        am_iommu_unit_destroy(unit);
         return rc;
     }
     *ret = unit;
@@ -201,7 +201,7 @@ ae_iommu_unit_create(struct avicemu_mock_host *host, uint32_t index,
 }
 
 void
-ae_iommu_unit_destroy(struct ae_iommu_unit *unit)
+am_iommu_unit_destroy(struct am_iommu_unit *unit)
 {
     (void)avicemu_iommu_destroy(unit->iommu);
     (void)pthread_cond_destroy(&unit->cond);
@@ -212,16 +212,16 @@ ae_iommu_unit_destroy(struct ae_iommu_unit *unit)
 /* ---- a device that is passed through ------------------------------------ */
 
 static uint32_t
-gsi_of(const struct ae_device *device, uint32_t q)
+gsi_of(const struct am_device *device, uint32_t q)
 {
     return device->index * GSIS_PER_DEVICE + q;
 }
 
 /* A queue's irqfd and producer have the queue as their token. */
 static int
-queue_attach(struct ae_device *device, uint32_t q)
+queue_attach(struct am_device *device, uint32_t q)
 {
-    struct ae_queue *queue = &device->queues[q];
+    struct am_queue *queue = &device->queues[q];
     struct avicemu_iommu *iommu = device->unit->iommu;
     int rc = avicemu_irqfd_create(device->vm->vm, gsi_of(device, q), queue,
                                   &queue->irqfd);
@@ -237,7 +237,7 @@ queue_attach(struct ae_device *device, uint32_t q)
 }
 
 int
-ae_iommu_attach(struct ae_device *device)
+am_iommu_attach(struct am_device *device)
 {
     struct avicemu_mock_host *host = device->vm->host;
     uint32_t number = host->nr_devices;
@@ -257,7 +257,7 @@ ae_iommu_attach(struct ae_device *device)
 }
 
 void
-ae_iommu_detach(struct ae_device *device)
+am_iommu_detach(struct am_device *device)
 {
     if (device->unit == NULL) {
         return;
@@ -283,11 +283,11 @@ routes_set(struct avicemu_mock_vm *vm)
         return -ENOMEM;
     }
     for (uint32_t d = 0; d < vm->nr_devices; d++) {
-        struct ae_device *device = vm->devices[d];
+        struct am_device *device = vm->devices[d];
 
         (void)pthread_mutex_lock(&device->lock);
         for (uint32_t q = 0; q < device->nr_queues; q++) {
-            const struct ae_queue *queue = &device->queues[q];
+            const struct am_queue *queue = &device->queues[q];
 
             if (!queue->masked) {
                 routes[nr++] = (struct avicemu_msi_route){
@@ -305,7 +305,7 @@ routes_set(struct avicemu_mock_vm *vm)
 }
 
 void
-ae_iommu_entry(struct ae_device *device, uint32_t q)
+am_iommu_entry(struct am_device *device, uint32_t q)
 {
     struct avicemu_mock_vm *vm = device->vm;
     int rc;
@@ -317,15 +317,15 @@ ae_iommu_entry(struct ae_device *device, uint32_t q)
     rc = routes_set(vm);
     (void)pthread_mutex_unlock(&vm->route_lock);
     if (rc != 0) {
-        ae_host_fail(vm->host, "device %s queue %u: its route: %d",
+        am_host_fail(vm->host, "device %s queue %u: its route: %d",
                      device->config->name, q, rc);
     }
 }
 
 int
-ae_iommu_raise(struct ae_device *device, uint32_t q, struct avicemu_posted *ret)
+am_iommu_raise(struct am_device *device, uint32_t q, struct avicemu_posted *ret)
 {
-    const struct ae_queue *queue = &device->queues[q];
+    const struct am_queue *queue = &device->queues[q];
     struct avicemu_iommu_posted posted;
     int rc = avicemu_iommu_msi(device->unit->iommu, device->device_id,
                                queue->host_address, queue->host_data, &posted);

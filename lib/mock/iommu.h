@@ -23,7 +23,7 @@
 #include "histogram.h"
 
 /* Threads: the notifier owns the look-ups; the words are for any. */
-struct ae_iommu_unit {
+struct am_iommu_unit {
     /* set at creation */
     struct avicemu_mock_host *host;
     uint32_t index;
@@ -31,7 +31,7 @@ struct ae_iommu_unit {
 
     /* whoever notifies */
     uint64_t lookup_began;
-    struct ae_histogram lookups; /* ticks */
+    struct am_histogram lookups; /* ticks */
     uint64_t overlaps;           /* look-ups that began during another */
 
     /* any thread */
@@ -46,44 +46,44 @@ struct ae_iommu_unit {
 };
 
 /* The host's callbacks; the opaque is the mock host. */
-extern const struct avicemu_host_ops ae_iommu_ops;
+extern const struct avicemu_host_ops am_iommu_ops;
 
 /* The processor's counter, and what reading it twice takes (its median). */
 uint64_t
-ae_ticks(void);
+am_ticks(void);
 uint64_t
-ae_ticks_overhead(void);
+am_ticks_overhead(void);
 
 int
-ae_iommu_unit_create(struct avicemu_mock_host *host, uint32_t index,
-                     struct ae_iommu_unit **ret);
+am_iommu_unit_create(struct avicemu_mock_host *host, uint32_t index,
+                     struct am_iommu_unit **ret);
 void
-ae_iommu_unit_destroy(struct ae_iommu_unit *unit);
+am_iommu_unit_destroy(struct am_iommu_unit *unit);
 
 /* Handle what there is. */
 void
-ae_iommu_unit_notify(struct ae_iommu_unit *unit);
+am_iommu_unit_notify(struct am_iommu_unit *unit);
 bool
-ae_iommu_unit_idle(const struct ae_iommu_unit *unit);
+am_iommu_unit_idle(const struct am_iommu_unit *unit);
 
 /* The notifier's thread, with the wall clock. */
 int
-ae_iommu_unit_start(struct ae_iommu_unit *unit);
+am_iommu_unit_start(struct am_iommu_unit *unit);
 void
-ae_iommu_unit_stop(struct ae_iommu_unit *unit);
+am_iommu_unit_stop(struct am_iommu_unit *unit);
 
 /* ---- a device that is passed through ------------------------------------ */
 
 int
-ae_iommu_attach(struct ae_device *device);
+am_iommu_attach(struct am_device *device);
 void
-ae_iommu_detach(struct ae_device *device);
+am_iommu_detach(struct am_device *device);
 /* The guest has changed queue q's MSI-X entry. */
 void
-ae_iommu_entry(struct ae_device *device, uint32_t q);
+am_iommu_entry(struct am_device *device, uint32_t q);
 /* Raise queue q's interrupt. 0 or -errno. */
 int
-ae_iommu_raise(struct ae_device *device, uint32_t q,
+am_iommu_raise(struct am_device *device, uint32_t q,
                struct avicemu_posted *ret);
 
 #endif

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 bool
-ae_pcpu_pool_init(struct ae_pcpu_pool *pool, uint32_t nr_pcpus)
+am_pcpu_pool_init(struct am_pcpu_pool *pool, uint32_t nr_pcpus)
 {
-    *pool = (struct ae_pcpu_pool){ .nr_pcpus = nr_pcpus };
-    pool->pcpus = aligned_alloc(_Alignof(struct ae_pcpu),
+    *pool = (struct am_pcpu_pool){ .nr_pcpus = nr_pcpus };
+    pool->pcpus = aligned_alloc(_Alignof(struct am_pcpu),
                                 nr_pcpus * sizeof(*pool->pcpus));
     if (pool->pcpus == NULL) {
         return false;
@@ -20,7 +20,7 @@ ae_pcpu_pool_init(struct ae_pcpu_pool *pool, uint32_t nr_pcpus)
     (void)pthread_mutex_init(&pool->lock, NULL);
     pool->last = &pool->first;
     for (uint32_t i = nr_pcpus; i-- > 0;) {
-        pool->pcpus[i] = (struct ae_pcpu){ .apic_id = i };
+        pool->pcpus[i] = (struct am_pcpu){ .apic_id = i };
         pool->pcpus[i].next_free = pool->free;
         pool->free = &pool->pcpus[i];
     }
@@ -28,7 +28,7 @@ ae_pcpu_pool_init(struct ae_pcpu_pool *pool, uint32_t nr_pcpus)
 }
 
 void
-ae_pcpu_pool_fini(struct ae_pcpu_pool *pool)
+am_pcpu_pool_fini(struct am_pcpu_pool *pool)
 {
     if (pool->pcpus != NULL) {
         (void)pthread_mutex_destroy(&pool->lock);
@@ -38,7 +38,7 @@ ae_pcpu_pool_fini(struct ae_pcpu_pool *pool)
 }
 
 static void
-waiter_append(struct ae_pcpu_pool *pool, struct ae_pcpu_waiter *waiter)
+waiter_append(struct am_pcpu_pool *pool, struct am_pcpu_waiter *waiter)
 {
     waiter->granted = NULL;
     waiter->next = NULL;
@@ -47,10 +47,10 @@ waiter_append(struct ae_pcpu_pool *pool, struct ae_pcpu_waiter *waiter)
     (void)atomic_fetch_add_explicit(&pool->nr_waiters, 1, memory_order_relaxed);
 }
 
-static struct ae_pcpu_waiter *
-waiter_first(struct ae_pcpu_pool *pool)
+static struct am_pcpu_waiter *
+waiter_first(struct am_pcpu_pool *pool)
 {
-    struct ae_pcpu_waiter *waiter = pool->first;
+    struct am_pcpu_waiter *waiter = pool->first;
 
     if (waiter != NULL) {
         pool->first = waiter->next;
@@ -63,10 +63,10 @@ waiter_first(struct ae_pcpu_pool *pool)
     return waiter;
 }
 
-struct ae_pcpu *
-ae_pcpu_acquire(struct ae_pcpu_pool *pool, struct ae_pcpu_waiter *waiter)
+struct am_pcpu *
+am_pcpu_acquire(struct am_pcpu_pool *pool, struct am_pcpu_waiter *waiter)
 {
-    struct ae_pcpu *pcpu = NULL;
+    struct am_pcpu *pcpu = NULL;
 
     (void)pthread_mutex_lock(&pool->lock);
     if (!pool->closed && pool->free != NULL) {
@@ -84,9 +84,9 @@ ae_pcpu_acquire(struct ae_pcpu_pool *pool, struct ae_pcpu_waiter *waiter)
 }
 
 void
-ae_pcpu_release(struct ae_pcpu_pool *pool, struct ae_pcpu *pcpu)
+am_pcpu_release(struct am_pcpu_pool *pool, struct am_pcpu *pcpu)
 {
-    struct ae_pcpu_waiter *waiter;
+    struct am_pcpu_waiter *waiter;
 
     (void)pthread_mutex_lock(&pool->lock);
     waiter = pool->closed ? NULL : waiter_first(pool);
@@ -101,18 +101,18 @@ ae_pcpu_release(struct ae_pcpu_pool *pool, struct ae_pcpu *pcpu)
 }
 
 bool
-ae_pcpu_wanted(struct ae_pcpu_pool *pool)
+am_pcpu_wanted(struct am_pcpu_pool *pool)
 {
     /* Order is of no matter: a waiter that is seen late waits a step more. */
     return atomic_load_explicit(&pool->nr_waiters, memory_order_relaxed) != 0;
 }
 
 void
-ae_pcpu_close(struct ae_pcpu_pool *pool)
+am_pcpu_close(struct am_pcpu_pool *pool)
 {
     (void)pthread_mutex_lock(&pool->lock);
     pool->closed = true;
-    for (struct ae_pcpu_waiter *w = pool->first; w != NULL; w = w->next) {
+    for (struct am_pcpu_waiter *w = pool->first; w != NULL; w = w->next) {
         (void)pthread_cond_signal(&w->cond);
     }
     (void)pthread_mutex_unlock(&pool->lock);

@@ -22,48 +22,48 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ae_pcpu {
+struct am_pcpu {
     _Alignas(
         64) _Atomic uint32_t doorbell; /* set by any, taken by the holder */
     uint32_t apic_id;
-    struct ae_pcpu *next_free;
+    struct am_pcpu *next_free;
 };
 
 /* A thread's place in the queue. */
-struct ae_pcpu_waiter {
+struct am_pcpu_waiter {
     pthread_cond_t cond;
-    struct ae_pcpu *granted;
-    struct ae_pcpu_waiter *next;
+    struct am_pcpu *granted;
+    struct am_pcpu_waiter *next;
 };
 
-struct ae_pcpu_pool {
+struct am_pcpu_pool {
     pthread_mutex_t lock;
-    struct ae_pcpu *pcpus;
+    struct am_pcpu *pcpus;
     uint32_t nr_pcpus;
     bool closed;
-    struct ae_pcpu *free;
-    struct ae_pcpu_waiter *first, **last;
+    struct am_pcpu *free;
+    struct am_pcpu_waiter *first, **last;
     _Atomic uint32_t nr_waiters; /* read without the lock, at a slice's end */
 };
 
 /* False: no memory. */
 bool
-ae_pcpu_pool_init(struct ae_pcpu_pool *pool, uint32_t nr_pcpus);
+am_pcpu_pool_init(struct am_pcpu_pool *pool, uint32_t nr_pcpus);
 void
-ae_pcpu_pool_fini(struct ae_pcpu_pool *pool);
+am_pcpu_pool_fini(struct am_pcpu_pool *pool);
 
 /* Wait for a token; NULL: the pool is closed. */
-struct ae_pcpu *
-ae_pcpu_acquire(struct ae_pcpu_pool *pool, struct ae_pcpu_waiter *waiter);
+struct am_pcpu *
+am_pcpu_acquire(struct am_pcpu_pool *pool, struct am_pcpu_waiter *waiter);
 void
-ae_pcpu_release(struct ae_pcpu_pool *pool, struct ae_pcpu *pcpu);
+am_pcpu_release(struct am_pcpu_pool *pool, struct am_pcpu *pcpu);
 
 /* Does anybody wait for a token? */
 bool
-ae_pcpu_wanted(struct ae_pcpu_pool *pool);
+am_pcpu_wanted(struct am_pcpu_pool *pool);
 
 /* From now on nobody gets a token; those that wait return. */
 void
-ae_pcpu_close(struct ae_pcpu_pool *pool);
+am_pcpu_close(struct am_pcpu_pool *pool);
 
 #endif

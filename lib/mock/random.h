@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 static inline uint64_t
-ae_random_next(uint64_t *state)
+am_random_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -21,11 +21,11 @@ ae_random_next(uint64_t *state)
 
 /* The start of owner number n's sequence. */
 static inline uint64_t
-ae_random_start(uint64_t seed, uint64_t n)
+am_random_start(uint64_t seed, uint64_t n)
 {
     uint64_t state = seed ^ (n * 0xd1342543de82ef95u);
 
-    return ae_random_next(&state);
+    return am_random_next(&state);
 }
 
 #endif

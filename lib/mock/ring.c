@@ -26,17 +26,17 @@ __tsan_release(void *addr);
 #define RING_RELEASE(ring) ((void)(ring))
 #endif
 
-struct ae_ring {
+struct am_ring {
     ck_ring_t ring;
     ck_ring_buffer_t *slots;
 };
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "a word is a pointer");
 
-struct ae_ring *
-ae_ring_create_spsc(uint32_t words)
+struct am_ring *
+am_ring_create_spsc(uint32_t words)
 {
-    struct ae_ring *ring = calloc(1, sizeof(*ring));
+    struct am_ring *ring = calloc(1, sizeof(*ring));
     uint32_t slots = 4;
 
     while (slots < words + 1) {
@@ -55,7 +55,7 @@ ae_ring_create_spsc(uint32_t words)
 }
 
 void
-ae_ring_destroy(struct ae_ring *ring)
+am_ring_destroy(struct am_ring *ring)
 {
     if (ring != NULL) {
         free(ring->slots);
@@ -64,7 +64,7 @@ ae_ring_destroy(struct ae_ring *ring)
 }
 
 bool
-ae_ring_put_spsc(struct ae_ring *ring, uint64_t word)
+am_ring_put_spsc(struct am_ring *ring, uint64_t word)
 {
     RING_RELEASE(ring);
     return ck_ring_enqueue_spsc(&ring->ring, ring->slots,
@@ -72,7 +72,7 @@ ae_ring_put_spsc(struct ae_ring *ring, uint64_t word)
 }
 
 uint64_t
-ae_ring_get_spsc(struct ae_ring *ring)
+am_ring_get_spsc(struct am_ring *ring)
 {
     void *word = NULL;
 
@@ -84,7 +84,7 @@ ae_ring_get_spsc(struct ae_ring *ring)
 }
 
 uint32_t
-ae_ring_count(const struct ae_ring *ring)
+am_ring_count(const struct am_ring *ring)
 {
     return ck_ring_size(&ring->ring);
 }

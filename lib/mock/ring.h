@@ -16,24 +16,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct ae_ring;
+struct am_ring;
 
 /* Room for at least words; NULL: no memory. */
-struct ae_ring *
-ae_ring_create_spsc(uint32_t words);
+struct am_ring *
+am_ring_create_spsc(uint32_t words);
 void
-ae_ring_destroy(struct ae_ring *ring);
+am_ring_destroy(struct am_ring *ring);
 
 /* word must not be 0. False: full. */
 bool
-ae_ring_put_spsc(struct ae_ring *ring, uint64_t word);
+am_ring_put_spsc(struct am_ring *ring, uint64_t word);
 
 /* 0: empty. */
 uint64_t
-ae_ring_get_spsc(struct ae_ring *ring);
+am_ring_get_spsc(struct am_ring *ring);
 
 /* Words in it: exact for its two parties between their own calls. */
 uint32_t
-ae_ring_count(const struct ae_ring *ring);
+am_ring_count(const struct am_ring *ring);
 
 #endif

@@ -26,7 +26,7 @@ _Static_assert(sizeof(enum avicemu_mock_clock) == sizeof(uint32_t) &&
                "a choice is stored as 32 bits");
 
 /* clang-format off */
-const struct ae_key ae_keys[] = {
+const struct am_key am_keys[] = {
     /* section, name, type, offset, min, max, default, choices */
     { AE_SECTION_HOST, "pcpus",    AE_KEY_U32,  HOST(nr_pcpus),    1, 512, 2, { NULL } },
     { AE_SECTION_HOST, "clock",    AE_KEY_CHOICE, HOST(clock),     0, 1, 0, { "wall", "virtual" } },
@@ -59,12 +59,12 @@ const struct ae_key ae_keys[] = {
 };
 /* clang-format on */
 
-const unsigned ae_nr_keys = sizeof(ae_keys) / sizeof(ae_keys[0]);
+const unsigned am_nr_keys = sizeof(am_keys) / sizeof(am_keys[0]);
 
 /* ---- fields ------------------------------------------------------------- */
 
 void *
-ae_section_of(struct avicemu_mock_scenario *s, enum ae_section section,
+am_section_of(struct avicemu_mock_scenario *s, enum am_section section,
               uint32_t index)
 {
     switch (section) {
@@ -80,7 +80,7 @@ ae_section_of(struct avicemu_mock_scenario *s, enum ae_section section,
 }
 
 static uint64_t
-program_index(const struct ae_key *key, const char *name)
+program_index(const struct am_key *key, const char *name)
 {
     uint64_t i = 0;
 
@@ -91,7 +91,7 @@ program_index(const struct ae_key *key, const char *name)
 }
 
 uint64_t
-ae_key_get(const struct ae_key *key, const void *section)
+am_key_get(const struct am_key *key, const void *section)
 {
     const char *field = (const char *)section + key->offset;
     uint64_t wide = 0;
@@ -114,7 +114,7 @@ ae_key_get(const struct ae_key *key, const void *section)
 }
 
 void
-ae_key_set(const struct ae_key *key, void *section, uint64_t value)
+am_key_set(const struct am_key *key, void *section, uint64_t value)
 {
     char *field = (char *)section + key->offset;
     uint32_t narrow = (uint32_t)value;
@@ -155,7 +155,7 @@ time_text(uint64_t ns, char *buf, size_t len)
 }
 
 void
-ae_key_allowed(const struct ae_key *key, char *buf, size_t len)
+am_key_allowed(const struct am_key *key, char *buf, size_t len)
 {
     char low[32], high[32];
     int at;
@@ -188,11 +188,11 @@ ae_key_allowed(const struct ae_key *key, char *buf, size_t len)
 /* ---- defaults ----------------------------------------------------------- */
 
 static void
-section_defaults(enum ae_section section, void *fields)
+section_defaults(enum am_section section, void *fields)
 {
-    for (unsigned i = 0; i < ae_nr_keys; i++) {
-        if (ae_keys[i].section == section) {
-            ae_key_set(&ae_keys[i], fields, ae_keys[i].def);
+    for (unsigned i = 0; i < am_nr_keys; i++) {
+        if (am_keys[i].section == section) {
+            am_key_set(&am_keys[i], fields, am_keys[i].def);
         }
     }
 }
@@ -225,7 +225,7 @@ avicemu_mock_device_init(struct avicemu_mock_device_config *ret,
 /* ---- what must fit together --------------------------------------------- */
 
 static bool
-refuse(struct ae_fault *fault, const char *key, const char *why)
+refuse(struct am_fault *fault, const char *key, const char *why)
 {
     fault->key = key;
     (void)snprintf(fault->why, sizeof(fault->why), "%s", why);
@@ -233,10 +233,10 @@ refuse(struct ae_fault *fault, const char *key, const char *why)
 }
 
 static bool
-ranges_fit(const void *fields, struct ae_fault *fault)
+ranges_fit(const void *fields, struct am_fault *fault)
 {
-    for (unsigned i = 0; i < ae_nr_keys; i++) {
-        const struct ae_key *key = &ae_keys[i];
+    for (unsigned i = 0; i < am_nr_keys; i++) {
+        const struct am_key *key = &am_keys[i];
         const struct avicemu_mock_vm_config *vm = fields;
         uint64_t value;
 
@@ -244,9 +244,9 @@ ranges_fit(const void *fields, struct ae_fault *fault)
             (key->type == AE_KEY_PROGRAM && vm->program != NULL)) {
             continue;
         }
-        value = ae_key_get(key, fields);
+        value = am_key_get(key, fields);
         if (value < key->min || value > key->max) {
-            ae_key_allowed(key, fault->why, sizeof(fault->why));
+            am_key_allowed(key, fault->why, sizeof(fault->why));
             fault->key = key->name;
             return false;
         }
@@ -274,7 +274,7 @@ vm_has_device(const struct avicemu_mock_scenario *s, uint32_t vm)
 /* Ids of 8 bits in the xAPIC; queues of a device have 32 KiB of registers, and
  * MSI addresses 8 bits of destination. */
 static bool
-vm_size_fits(const struct avicemu_mock_vm_config *vm, struct ae_fault *fault)
+vm_size_fits(const struct avicemu_mock_vm_config *vm, struct am_fault *fault)
 {
     if (vm->mode == AVICEMU_APIC_XAPIC && vm->nr_vcpus > 255) {
         return refuse(fault, "vcpus", "xapic has 1..255; more need x2apic");
@@ -287,7 +287,7 @@ vm_size_fits(const struct avicemu_mock_vm_config *vm, struct ae_fault *fault)
 
 static bool
 avic_fits(const struct avicemu_mock_scenario *s,
-          const struct avicemu_mock_vm_config *vm, struct ae_fault *fault)
+          const struct avicemu_mock_vm_config *vm, struct am_fault *fault)
 {
     if (vm->avic != 0 && s->avic == AVICEMU_MOCK_AVIC_OFF) {
         return refuse(fault, "avic",
@@ -304,7 +304,7 @@ avic_fits(const struct avicemu_mock_scenario *s,
 
 static bool
 vm_fits(const struct avicemu_mock_scenario *s, uint32_t index,
-        struct ae_fault *fault)
+        struct am_fault *fault)
 {
     const struct avicemu_mock_vm_config *vm = &s->vms[index];
 
@@ -333,7 +333,7 @@ vm_fits(const struct avicemu_mock_scenario *s, uint32_t index,
 
 static bool
 device_fits(const struct avicemu_mock_scenario *s, uint32_t index,
-            struct ae_fault *fault)
+            struct am_fault *fault)
 {
     uint32_t vm = s->devices[index].vm;
 
@@ -347,9 +347,9 @@ device_fits(const struct avicemu_mock_scenario *s, uint32_t index,
 }
 
 bool
-ae_scenario_fits(const struct avicemu_mock_scenario *s, struct ae_fault *ret)
+am_scenario_fits(const struct avicemu_mock_scenario *s, struct am_fault *ret)
 {
-    *ret = (struct ae_fault){ .section = AE_SECTION_HOST };
+    *ret = (struct am_fault){ .section = AE_SECTION_HOST };
     if (s->nr_vms == 0 || s->nr_vms > AVICEMU_MOCK_MAX_VMS) {
         return refuse(ret, NULL, "there must be 1..32 sections [vm NAME]");
     }
@@ -384,7 +384,7 @@ avicemu_mock_scenario_check(const struct avicemu_mock_scenario *scenario,
                             char *error, size_t len)
 {
     static const char *const kinds[] = { "host", "vm", "device" };
-    struct ae_fault fault = { .section = AE_SECTION_HOST };
+    struct am_fault fault = { .section = AE_SECTION_HOST };
 
     if (scenario == NULL || scenario->size != sizeof(*scenario)) {
         if (error != NULL) {
@@ -392,7 +392,7 @@ avicemu_mock_scenario_check(const struct avicemu_mock_scenario *scenario,
         }
         return -EINVAL;
     }
-    if (ae_scenario_fits(scenario, &fault)) {
+    if (am_scenario_fits(scenario, &fault)) {
         return 0;
     }
     if (error != NULL) {

@@ -12,14 +12,14 @@
 
 #include <avicemu/mock/scenario.h>
 
-enum ae_section {
+enum am_section {
     AE_SECTION_HOST,
     AE_SECTION_VM,
     AE_SECTION_DEVICE,
     AE_NR_SECTION,
 };
 
-enum ae_key_type {
+enum am_key_type {
     AE_KEY_U32,
     AE_KEY_U64,
     AE_KEY_TIME,    /* uint64_t, ns */
@@ -30,22 +30,22 @@ enum ae_key_type {
 
 #define AE_MAX_CHOICES 4
 
-struct ae_key {
-    enum ae_section section;
+struct am_key {
+    enum am_section section;
     const char *name;
-    enum ae_key_type type;
+    enum am_key_type type;
     size_t offset; /* in the section's struct */
     uint64_t min, max;
     uint64_t def;
     const char *choices[AE_MAX_CHOICES + 1];
 };
 
-extern const struct ae_key ae_keys[];
-extern const unsigned ae_nr_keys;
+extern const struct am_key am_keys[];
+extern const unsigned am_nr_keys;
 
 /* What an error is about; line numbers are the file reader's. */
-struct ae_fault {
-    enum ae_section section;
+struct am_fault {
+    enum am_section section;
     uint32_t index;
     const char *key; /* NULL: the section as a whole */
     char why[160];
@@ -53,20 +53,20 @@ struct ae_fault {
 
 /* The struct of section number index. */
 void *
-ae_section_of(struct avicemu_mock_scenario *s, enum ae_section section,
+am_section_of(struct avicemu_mock_scenario *s, enum am_section section,
               uint32_t index);
 
 uint64_t
-ae_key_get(const struct ae_key *key, const void *section);
+am_key_get(const struct am_key *key, const void *section);
 void
-ae_key_set(const struct ae_key *key, void *section, uint64_t value);
+am_key_set(const struct am_key *key, void *section, uint64_t value);
 
 /* "must be 1..64", "must be one of wall, virtual" */
 void
-ae_key_allowed(const struct ae_key *key, char *buf, size_t len);
+am_key_allowed(const struct am_key *key, char *buf, size_t len);
 
 /* Ranges, and what must fit together. True: all is well. */
 bool
-ae_scenario_fits(const struct avicemu_mock_scenario *s, struct ae_fault *ret);
+am_scenario_fits(const struct avicemu_mock_scenario *s, struct am_fault *ret);
 
 #endif

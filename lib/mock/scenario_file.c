@@ -31,11 +31,11 @@ struct place {
 };
 
 struct section {
-    enum ae_section kind;
+    enum am_section kind;
     uint32_t index;
     unsigned line;
     char title[64];
-    struct place *places; /* [ae_nr_keys]; line 0: not set */
+    struct place *places; /* [am_nr_keys]; line 0: not set */
 };
 
 #define MAX_SECTIONS (1 + AVICEMU_MOCK_MAX_VMS + AVICEMU_MOCK_MAX_DEVICES)
@@ -79,7 +79,7 @@ fault_at(struct reader *r, unsigned line, const char *fmt, ...)
 
 /* "[vm web]" into its kind and name. False: no such section. */
 static bool
-title_split(const char *title, enum ae_section *ret_kind, const char **ret_name)
+title_split(const char *title, enum am_section *ret_kind, const char **ret_name)
 {
     for (unsigned k = 0; k < AE_NR_SECTION; k++) {
         size_t n = strlen(section_names[k]);
@@ -90,7 +90,7 @@ title_split(const char *title, enum ae_section *ret_kind, const char **ret_name)
             continue;
         }
         rest += strspn(rest, " \t");
-        *ret_kind = (enum ae_section)k;
+        *ret_kind = (enum am_section)k;
         *ret_name = rest;
         return (k == AE_SECTION_HOST) == (*rest == '\0');
     }
@@ -125,7 +125,7 @@ section_add(struct reader *r, const char *title)
 {
     struct section *s = &r->sections[r->nr_sections];
     const char *name = "";
-    enum ae_section kind = AE_SECTION_HOST;
+    enum am_section kind = AE_SECTION_HOST;
 
     r->now = NULL;
     if (!title_split(title, &kind, &name)) {
@@ -155,7 +155,7 @@ section_add(struct reader *r, const char *title)
                                        : AVICEMU_MOCK_MAX_DEVICES);
         return;
     }
-    s->places = calloc(ae_nr_keys, sizeof(*s->places));
+    s->places = calloc(am_nr_keys, sizeof(*s->places));
     if (s->places == NULL) {
         fault_at(r, r->line, "no memory");
         return;
@@ -257,7 +257,7 @@ time_read(const char *text, uint64_t *ret)
 }
 
 static bool
-value_read(const struct ae_key *key, const char *text, uint64_t *ret)
+value_read(const struct am_key *key, const char *text, uint64_t *ret)
 {
     const char *end = NULL;
 
@@ -289,10 +289,10 @@ unknown_key(struct reader *r, const char *name, const char *value)
     char all[160] = "";
     size_t at = 0;
 
-    for (unsigned i = 0; i < ae_nr_keys; i++) {
-        if (ae_keys[i].section == r->now->kind && at < sizeof(all)) {
+    for (unsigned i = 0; i < am_nr_keys; i++) {
+        if (am_keys[i].section == r->now->kind && at < sizeof(all)) {
             at += (size_t)snprintf(all + at, sizeof(all) - at, "%s%s",
-                                   at == 0 ? "" : ", ", ae_keys[i].name);
+                                   at == 0 ? "" : ", ", am_keys[i].name);
         }
     }
     fault_at(r, r->line, "[%s] %s = %s: no such key; allowed are %s",
@@ -302,7 +302,7 @@ unknown_key(struct reader *r, const char *name, const char *value)
 static void
 key_take(struct reader *r, unsigned k, const char *text)
 {
-    const struct ae_key *key = &ae_keys[k];
+    const struct am_key *key = &am_keys[k];
     struct place *place = &r->now->places[k];
     uint64_t value = 0;
     char allowed[128];
@@ -316,12 +316,12 @@ key_take(struct reader *r, unsigned k, const char *text)
     (void)snprintf(place->value, sizeof(place->value), "%s", text);
     if (!value_read(key, text, &value) || value < key->min ||
         value > key->max) {
-        ae_key_allowed(key, allowed, sizeof(allowed));
+        am_key_allowed(key, allowed, sizeof(allowed));
         fault_at(r, r->line, "[%s] %s = %s: %s", r->now->title, key->name, text,
                  allowed);
         return;
     }
-    ae_key_set(key, ae_section_of(r->scenario, r->now->kind, r->now->index),
+    am_key_set(key, am_section_of(r->scenario, r->now->kind, r->now->index),
                value);
 }
 
@@ -340,9 +340,9 @@ on_key(void *user, const char *section, const char *name, const char *value)
                  value);
         return 0;
     }
-    for (unsigned k = 0; k < ae_nr_keys; k++) {
-        if (ae_keys[k].section == r->now->kind &&
-            strcmp(ae_keys[k].name, name) == 0) {
+    for (unsigned k = 0; k < am_nr_keys; k++) {
+        if (am_keys[k].section == r->now->kind &&
+            strcmp(am_keys[k].name, name) == 0) {
             key_take(r, k, value);
             return !r->failed;
         }
@@ -360,10 +360,10 @@ devices_resolve(struct reader *r)
     for (uint32_t i = 0; i < r->nr_sections; i++) {
         struct section *s = &r->sections[i];
 
-        for (unsigned k = 0; k < ae_nr_keys; k++) {
+        for (unsigned k = 0; k < am_nr_keys; k++) {
             uint32_t vm = 0;
 
-            if (ae_keys[k].type != AE_KEY_VM || s->kind != AE_SECTION_DEVICE) {
+            if (am_keys[k].type != AE_KEY_VM || s->kind != AE_SECTION_DEVICE) {
                 continue;
             }
             while (vm < r->scenario->nr_vms &&
@@ -383,7 +383,7 @@ devices_resolve(struct reader *r)
 }
 
 static void
-fault_tell(struct reader *r, const struct ae_fault *fault)
+fault_tell(struct reader *r, const struct am_fault *fault)
 {
     const struct section *s = NULL;
 
@@ -397,9 +397,9 @@ fault_tell(struct reader *r, const struct ae_fault *fault)
         fault_at(r, s == NULL ? r->line : s->line, "%s", fault->why);
         return;
     }
-    for (unsigned k = 0; k < ae_nr_keys; k++) {
-        if (ae_keys[k].section == s->kind &&
-            strcmp(ae_keys[k].name, fault->key) == 0) {
+    for (unsigned k = 0; k < am_nr_keys; k++) {
+        if (am_keys[k].section == s->kind &&
+            strcmp(am_keys[k].name, fault->key) == 0) {
             bool set = s->places[k].line != 0;
 
             fault_at(r, set ? s->places[k].line : s->line, "[%s] %s = %s: %s",
@@ -416,7 +416,7 @@ avicemu_mock_scenario_parse(const char *name, const char *text,
 {
     struct avicemu_mock_scenario *scenario = calloc(1, sizeof(*scenario));
     struct reader *r = calloc(1, sizeof(*r));
-    struct ae_fault fault = { .section = AE_SECTION_HOST };
+    struct am_fault fault = { .section = AE_SECTION_HOST };
     bool failed = true;
     int line;
 
@@ -433,7 +433,7 @@ avicemu_mock_scenario_parse(const char *name, const char *text,
                      "neither KEY = VALUE nor [SECTION] nor a comment");
         }
         devices_resolve(r);
-        if (!ae_scenario_fits(scenario, &fault)) {
+        if (!am_scenario_fits(scenario, &fault)) {
             fault_tell(r, &fault);
         }
         failed = r->failed;

@@ -51,9 +51,9 @@ struct sim_pcpu {
     uint64_t exits_seen;
 };
 
-struct ae_virtual {
+struct am_virtual {
     struct avicemu_mock_host *host;
-    struct ae_heap heap;
+    struct am_heap heap;
     struct sim_pcpu *pcpus;
     uint64_t idle[MAX_PCPUS / 64];          /* bit p: pCPU p has no vCPU */
     struct avicemu_mock_cpu *first, **last; /* runnable, without a pCPU */
@@ -63,14 +63,14 @@ struct ae_virtual {
 };
 
 static void
-event_put(struct ae_virtual *sim, enum event kind, uint32_t index,
+event_put(struct am_virtual *sim, enum event kind, uint32_t index,
           uint64_t word, uint64_t when_ns)
 {
-    struct ae_heap_item item = {
+    struct am_heap_item item = {
         .when_ns = when_ns, .kind = kind, .index = index, .word = word
     };
 
-    if (!ae_heap_put(&sim->heap, item)) {
+    if (!am_heap_put(&sim->heap, item)) {
         sim->out_of_memory = true;
     }
 }
@@ -78,7 +78,7 @@ event_put(struct ae_virtual *sim, enum event kind, uint32_t index,
 /* ---- the run queue ------------------------------------------------------ */
 
 static void
-queue_append(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
+queue_append(struct am_virtual *sim, struct avicemu_mock_cpu *cpu)
 {
     cpu->sim_queued = true;
     cpu->sim_next = NULL;
@@ -87,7 +87,7 @@ queue_append(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
 }
 
 static struct avicemu_mock_cpu *
-queue_first(struct ae_virtual *sim)
+queue_first(struct am_virtual *sim)
 {
     struct avicemu_mock_cpu *cpu = sim->first;
 
@@ -102,7 +102,7 @@ queue_first(struct ae_virtual *sim)
 }
 
 static void
-idle_set(struct ae_virtual *sim, uint32_t p, bool idle)
+idle_set(struct am_virtual *sim, uint32_t p, bool idle)
 {
     uint64_t bit = (uint64_t)1 << (p % 64);
 
@@ -112,7 +112,7 @@ idle_set(struct ae_virtual *sim, uint32_t p, bool idle)
 
 /* Give pCPU p, which is free, to the first in the queue. */
 static void
-pcpu_give(struct ae_virtual *sim, uint32_t p)
+pcpu_give(struct am_virtual *sim, uint32_t p)
 {
     struct sim_pcpu *pcpu = &sim->pcpus[p];
     struct avicemu_mock_cpu *cpu = queue_first(sim);
@@ -126,14 +126,14 @@ pcpu_give(struct ae_virtual *sim, uint32_t p)
         cpu->sim_blocked = false;
         (void)avicemu_vcpu_block_end(cpu->vcpu);
     }
-    ae_cpu_place(cpu, &sim->host->pool.pcpus[p]);
+    am_cpu_place(cpu, &sim->host->pool.pcpus[p]);
     pcpu->slice_end_ns = sim->host->now_ns + sim->host->scenario.slice_ns;
     pcpu->exits_seen = cpu->nr_exits;
     event_put(sim, EVENT_STEP, p, 0, sim->host->now_ns);
 }
 
 static void
-cpu_runnable(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
+cpu_runnable(struct am_virtual *sim, struct avicemu_mock_cpu *cpu)
 {
     queue_append(sim, cpu);
     for (uint32_t i = 0; i < MAX_PCPUS / 64; i++) {
@@ -145,10 +145,10 @@ cpu_runnable(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
 }
 
 void
-ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
+am_virtual_wake(struct am_virtual *sim, struct avicemu_mock_cpu *cpu)
 {
     if (cpu->sim_blocked && !cpu->sim_queued) {
-        ae_host_trace(sim->host, cpu->vm->first_who + cpu->index, AE_TRACE_WAKE,
+        am_host_trace(sim->host, cpu->vm->first_who + cpu->index, AE_TRACE_WAKE,
                       0);
         atomic_store(&cpu->asleep, 0);
         cpu_runnable(sim, cpu);
@@ -158,7 +158,7 @@ ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu)
 /* ---- events ------------------------------------------------------------- */
 
 void
-ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
+am_virtual_device(struct am_virtual *sim, struct am_device *device,
                   uint64_t when_ns)
 {
     uint32_t index = 0;
@@ -174,30 +174,30 @@ ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
 }
 
 static void
-device_event(struct ae_virtual *sim, const struct ae_heap_item *item)
+device_event(struct am_virtual *sim, const struct am_heap_item *item)
 {
-    struct ae_device *device = sim->host->devices[item->index];
+    struct am_device *device = sim->host->devices[item->index];
     uint64_t next;
 
     if (device->sim_due != item->word) {
         return; /* an earlier one took its place */
     }
     device->sim_due = UINT64_MAX;
-    next = ae_device_poll(device, sim->host->now_ns);
+    next = am_device_poll(device, sim->host->now_ns);
     if (next != UINT64_MAX) {
-        ae_virtual_device(sim, device, next);
+        am_virtual_device(sim, device, next);
     }
 }
 
 void
-ae_virtual_notify(struct ae_virtual *sim, uint32_t index)
+am_virtual_notify(struct am_virtual *sim, uint32_t index)
 {
     event_put(sim, EVENT_NOTIFY, index, 0, sim->host->now_ns + NOTIFY_NS);
 }
 
 /* A CPU by its number in the trace. */
 static struct avicemu_mock_cpu *
-cpu_of(struct ae_virtual *sim, uint32_t who)
+cpu_of(struct am_virtual *sim, uint32_t who)
 {
     struct avicemu_mock_vm *vm = sim->host->vms[who / AVICEMU_MOCK_MAX_VCPUS];
 
@@ -210,12 +210,12 @@ wake_lost(struct avicemu_mock_cpu *cpu)
 {
     if (cpu->sim_blocked && !cpu->sim_queued &&
         avicemu_vcpu_runnable(cpu->vcpu)) {
-        ae_cpu_lost(cpu, "wake-up: it sleeps on");
+        am_cpu_lost(cpu, "wake-up: it sleeps on");
     }
 }
 
 static void
-deadline_event(struct ae_virtual *sim, const struct ae_heap_item *item)
+deadline_event(struct am_virtual *sim, const struct am_heap_item *item)
 {
     struct avicemu_mock_cpu *cpu = cpu_of(sim, item->index);
 
@@ -230,15 +230,15 @@ deadline_event(struct ae_virtual *sim, const struct ae_heap_item *item)
 
 /* Take the vCPU, which is outside, off its pCPU. */
 static void
-pcpu_free(struct ae_virtual *sim, uint32_t p)
+pcpu_free(struct am_virtual *sim, uint32_t p)
 {
-    ae_cpu_place(sim->pcpus[p].cpu, NULL);
+    am_cpu_place(sim->pcpus[p].cpu, NULL);
     sim->pcpus[p].cpu = NULL;
 }
 
 /* The vCPU has nothing to run for. False: it has, after all. */
 static bool
-cpu_block(struct ae_virtual *sim, uint32_t p)
+cpu_block(struct am_virtual *sim, uint32_t p)
 {
     struct avicemu_mock_cpu *cpu = sim->pcpus[p].cpu;
     uint64_t deadline;
@@ -259,12 +259,12 @@ cpu_block(struct ae_virtual *sim, uint32_t p)
 }
 
 static void
-step_event(struct ae_virtual *sim, uint32_t p)
+step_event(struct am_virtual *sim, uint32_t p)
 {
     struct sim_pcpu *pcpu = &sim->pcpus[p];
     struct avicemu_mock_cpu *cpu = pcpu->cpu;
-    enum ae_turn turn = ae_cpu_turn(cpu);
-    uint64_t cost = STEP_NS + ae_random_next(&sim->random) % STEP_JITTER_NS +
+    enum am_turn turn = am_cpu_turn(cpu);
+    uint64_t cost = STEP_NS + am_random_next(&sim->random) % STEP_JITTER_NS +
                     (cpu->nr_exits - pcpu->exits_seen) * EXIT_NS;
     bool slice_over =
         turn == AE_TURN_PAUSE || sim->host->now_ns + cost >= pcpu->slice_end_ns;
@@ -273,7 +273,7 @@ step_event(struct ae_virtual *sim, uint32_t p)
     if (turn == AE_TURN_SLEEP && cpu_block(sim, p)) {
         pcpu_give(sim, p);
     } else if (slice_over && sim->first != NULL) {
-        ae_cpu_leave(cpu);
+        am_cpu_leave(cpu);
         pcpu_free(sim, p);
         queue_append(sim, cpu);
         pcpu_give(sim, p);
@@ -283,9 +283,9 @@ step_event(struct ae_virtual *sim, uint32_t p)
 }
 
 static void
-toggle_event(struct ae_virtual *sim, uint32_t vm)
+toggle_event(struct am_virtual *sim, uint32_t vm)
 {
-    uint64_t next = ae_vm_toggle(sim->host->vms[vm], sim->host->now_ns);
+    uint64_t next = am_vm_toggle(sim->host->vms[vm], sim->host->now_ns);
 
     if (next != UINT64_MAX) {
         event_put(sim, EVENT_TOGGLE, vm, 0, next);
@@ -293,7 +293,7 @@ toggle_event(struct ae_virtual *sim, uint32_t vm)
 }
 
 static void
-event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
+event_happens(struct am_virtual *sim, const struct am_heap_item *item)
 {
     switch ((enum event)item->kind) {
     case EVENT_STEP:
@@ -306,13 +306,13 @@ event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
         deadline_event(sim, item);
         break;
     case EVENT_DRAIN:
-        ae_host_drain(sim->host);
+        am_host_drain(sim->host);
         break;
     case EVENT_TOGGLE:
         toggle_event(sim, item->index);
         break;
     case EVENT_NOTIFY:
-        ae_iommu_unit_notify(sim->host->units[item->index]);
+        am_iommu_unit_notify(sim->host->units[item->index]);
         break;
     }
 }
@@ -321,14 +321,14 @@ event_happens(struct ae_virtual *sim, const struct ae_heap_item *item)
 
 /* Look up from time to time. False: stop here. */
 static bool
-watch(struct ae_virtual *sim)
+watch(struct am_virtual *sim)
 {
     struct avicemu_mock_host *host = sim->host;
     const struct avicemu_mock_options *options = &host->options;
     uint32_t interrupts = atomic_load(&host->interrupts);
 
     if (interrupts > 0) {
-        ae_host_drain(host);
+        am_host_drain(host);
     }
     if (sim->out_of_memory || interrupts > 1) {
         return false;
@@ -343,7 +343,7 @@ watch(struct ae_virtual *sim)
         options->progress(options->opaque, host->now_ns,
                           host->scenario.duration_ns);
     }
-    return !ae_host_stalled(host, host->now_ns);
+    return !am_host_stalled(host, host->now_ns);
 }
 
 /* Nothing will happen any more: who sleeps on work, or still expects it? */
@@ -355,7 +355,7 @@ end_check(struct avicemu_mock_cpu *cpu, bool ran_out)
 
     wake_lost(cpu);
     if (ran_out && outstanding > 0) {
-        ae_host_fail(host,
+        am_host_fail(host,
                      "%s vCPU %u: waits for %d things that will never "
                      "happen",
                      cpu->vm->config->name, cpu->index, outstanding);
@@ -363,7 +363,7 @@ end_check(struct avicemu_mock_cpu *cpu, bool ran_out)
 }
 
 static void
-cpus_end(struct ae_virtual *sim, bool ran_out)
+cpus_end(struct am_virtual *sim, bool ran_out)
 {
     for (uint32_t v = 0; v < sim->host->nr_vms; v++) {
         struct avicemu_mock_vm *vm = sim->host->vms[v];
@@ -372,7 +372,7 @@ cpus_end(struct ae_virtual *sim, bool ran_out)
             struct avicemu_mock_cpu *cpu = vm->cpus[c];
 
             end_check(cpu, ran_out);
-            ae_cpu_leave(cpu);
+            am_cpu_leave(cpu);
             if (cpu->sim_blocked) {
                 (void)avicemu_vcpu_block_end(cpu->vcpu);
                 cpu->sim_blocked = false;
@@ -382,10 +382,10 @@ cpus_end(struct ae_virtual *sim, bool ran_out)
 }
 
 int
-ae_virtual_run(struct avicemu_mock_host *host)
+am_virtual_run(struct avicemu_mock_host *host)
 {
-    struct ae_virtual *sim = host->sim;
-    struct ae_heap_item item;
+    struct am_virtual *sim = host->sim;
+    struct am_heap_item item;
     bool ran_out = false;
 
     avicemu_thread_attach();
@@ -397,7 +397,7 @@ ae_virtual_run(struct avicemu_mock_host *host)
         }
     }
     while (watch(sim)) {
-        if (ae_host_quiet(host) || !ae_heap_get(&sim->heap, &item)) {
+        if (am_host_quiet(host) || !am_heap_get(&sim->heap, &item)) {
             ran_out = true;
             break;
         }
@@ -408,17 +408,17 @@ ae_virtual_run(struct avicemu_mock_host *host)
     return sim->out_of_memory ? -ENOMEM : 0;
 }
 
-struct ae_virtual *
-ae_virtual_create(struct avicemu_mock_host *host)
+struct am_virtual *
+am_virtual_create(struct avicemu_mock_host *host)
 {
-    struct ae_virtual *sim = calloc(1, sizeof(*sim));
+    struct am_virtual *sim = calloc(1, sizeof(*sim));
 
     if (sim == NULL) {
         return NULL;
     }
     sim->host = host;
     sim->last = &sim->first;
-    sim->random = ae_random_start(host->scenario.seed, 0);
+    sim->random = am_random_start(host->scenario.seed, 0);
     sim->pcpus = calloc(host->scenario.nr_pcpus, sizeof(*sim->pcpus));
     if (sim->pcpus == NULL) {
         free(sim);
@@ -431,10 +431,10 @@ ae_virtual_create(struct avicemu_mock_host *host)
 }
 
 void
-ae_virtual_destroy(struct ae_virtual *sim)
+am_virtual_destroy(struct am_virtual *sim)
 {
     if (sim != NULL) {
-        ae_heap_fini(&sim->heap);
+        am_heap_fini(&sim->heap);
         free(sim->pcpus);
         free(sim);
     }

@@ -10,22 +10,22 @@
 #include "cpu.h"
 #include "device.h"
 
-struct ae_virtual *
-ae_virtual_create(struct avicemu_mock_host *host);
+struct am_virtual *
+am_virtual_create(struct avicemu_mock_host *host);
 void
-ae_virtual_destroy(struct ae_virtual *sim);
+am_virtual_destroy(struct am_virtual *sim);
 
 /* ops->wake came for a CPU that is in a block. */
 void
-ae_virtual_wake(struct ae_virtual *sim, struct avicemu_mock_cpu *cpu);
+am_virtual_wake(struct am_virtual *sim, struct avicemu_mock_cpu *cpu);
 
 /* The device has something to do at that time. */
 void
-ae_virtual_device(struct ae_virtual *sim, struct ae_device *device,
+am_virtual_device(struct am_virtual *sim, struct am_device *device,
                   uint64_t when_ns);
 
 /* The IOMMU's GA-log interrupt has come. */
 void
-ae_virtual_notify(struct ae_virtual *sim, uint32_t index);
+am_virtual_notify(struct am_virtual *sim, uint32_t index);
 
 #endif

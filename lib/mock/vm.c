@@ -31,11 +31,11 @@ static void
 on_kick(void *opaque, struct avicemu_vcpu *vcpu)
 {
     struct avicemu_mock_cpu *cpu = opaque;
-    struct ae_pcpu *pcpu = atomic_load(&cpu->pcpu);
+    struct am_pcpu *pcpu = atomic_load(&cpu->pcpu);
 
     (void)vcpu;
     (void)atomic_fetch_add_explicit(&cpu->kicks, 1, memory_order_relaxed);
-    if (ae_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_KICK)) {
+    if (am_host_plant(cpu->vm->host, AVICEMU_MOCK_PLANT_KICK)) {
         return;
     }
     /* NULL: it came out and gave its pCPU back since the library looked. */
@@ -52,11 +52,11 @@ on_wake(void *opaque, struct avicemu_vcpu *vcpu)
 
     (void)vcpu;
     (void)atomic_fetch_add_explicit(&cpu->wakes, 1, memory_order_relaxed);
-    if (ae_host_plant(host, AVICEMU_MOCK_PLANT_WAKE)) {
+    if (am_host_plant(host, AVICEMU_MOCK_PLANT_WAKE)) {
         return;
     }
     if (host->sim != NULL) {
-        ae_virtual_wake(host->sim, cpu);
+        am_virtual_wake(host->sim, cpu);
         return;
     }
     (void)pthread_mutex_lock(&cpu->sleep_lock);
@@ -89,7 +89,7 @@ sleep_once(struct avicemu_mock_cpu *cpu, uint64_t deadline_ns)
         return false;
     }
     (void)pthread_cond_timedwait(&cpu->sleep_cond, &cpu->sleep_lock, &until);
-    return ae_host_now(cpu->vm->host) >= deadline_ns;
+    return am_host_now(cpu->vm->host) >= deadline_ns;
 }
 
 /* Nobody posts any more. Is there work that nobody woke this sleeper for? */
@@ -97,12 +97,12 @@ static void
 sleep_lost(struct avicemu_mock_cpu *cpu)
 {
     if (avicemu_vcpu_runnable(cpu->vcpu)) {
-        ae_cpu_lost(cpu, "wake-up: it sleeps on");
+        am_cpu_lost(cpu, "wake-up: it sleeps on");
     }
 }
 
 void
-ae_cpu_sleep(struct avicemu_mock_cpu *cpu, uint64_t deadline)
+am_cpu_sleep(struct avicemu_mock_cpu *cpu, uint64_t deadline)
 {
     struct avicemu_mock_host *host = cpu->vm->host;
     bool expired = false, woken;
@@ -134,7 +134,7 @@ static void
 on_block(void *opaque, struct avicemu_vcpu *vcpu, uint64_t deadline)
 {
     (void)vcpu;
-    ae_cpu_sleep(opaque, deadline);
+    am_cpu_sleep(opaque, deadline);
 }
 
 static uint64_t
@@ -142,7 +142,7 @@ on_now(void *opaque)
 {
     struct avicemu_mock_vm *vm = opaque;
 
-    return ae_host_now(vm->host);
+    return am_host_now(vm->host);
 }
 
 /* The deadline of a vCPU that runs is what its runner looks at. */
@@ -161,7 +161,7 @@ on_log(void *opaque, enum avicemu_log_level level, const char *text)
     struct avicemu_mock_vm *vm = opaque;
 
     (void)level;
-    ae_host_fail(vm->host, "%s: library: %s", vm->config->name, text);
+    am_host_fail(vm->host, "%s: library: %s", vm->config->name, text);
 }
 
 /* ---- AVIC off and on ---------------------------------------------------- */
@@ -174,12 +174,12 @@ toggle_next(struct avicemu_mock_vm *vm, uint64_t now_ns)
 
     return often == 0 ? UINT64_MAX
                       : now_ns + 1 +
-                            ae_random_next(&vm->toggle_random) %
+                            am_random_next(&vm->toggle_random) %
                                 (2 * (uint64_t)NS_PER_S / often);
 }
 
 uint64_t
-ae_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns)
+am_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns)
 {
     int rc;
 
@@ -194,7 +194,7 @@ ae_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns)
     vm->toggles++;
     rc = avicemu_vm_inhibit(vm->vm, AVICEMU_INHIBIT_BLOCKIRQ, vm->toggled);
     if (rc != 0) {
-        ae_host_fail(vm->host, "%s: avicemu_vm_inhibit returned %d",
+        am_host_fail(vm->host, "%s: avicemu_vm_inhibit returned %d",
                      vm->config->name, rc);
     }
     return vm->toggle_ns;
@@ -203,10 +203,10 @@ ae_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns)
 /* ---- making one --------------------------------------------------------- */
 
 const struct avicemu_mock_program *
-ae_program_of(const char *name)
+am_program_of(const char *name)
 {
     static const struct avicemu_mock_program *const programs[] = {
-        &ae_program_boot, &ae_program_ticks, &ae_program_ipi, &ae_program_nvme
+        &am_program_boot, &am_program_ticks, &am_program_ipi, &am_program_nvme
     };
 
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
@@ -258,7 +258,7 @@ vm_fill(struct avicemu_mock_vm *vm)
         return rc != 0 ? rc : -ENOMEM;
     }
     for (uint32_t i = 0; i < vm->nr_cpus && rc == 0; i++) {
-        rc = ae_cpu_create(vm, i, &vm->cpus[i]);
+        rc = am_cpu_create(vm, i, &vm->cpus[i]);
     }
     if (rc == 0) {
         vm->state = vm->program->create(vm);
@@ -268,7 +268,7 @@ vm_fill(struct avicemu_mock_vm *vm)
 }
 
 int
-ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
+am_vm_create(struct avicemu_mock_host *host, uint32_t index,
              struct avicemu_mock_vm **ret)
 {
     size_t bytes = (sizeof(struct avicemu_mock_vm) + 63u) & ~(size_t)63u;
@@ -286,14 +286,14 @@ ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
     };
     (void)pthread_mutex_init(&vm->route_lock, NULL);
     vm->avic = vm->config->avic != 0;
-    vm->toggle_random = ae_random_start(host->scenario.seed, ~(uint64_t)index);
+    vm->toggle_random = am_random_start(host->scenario.seed, ~(uint64_t)index);
     vm->toggle_ns = toggle_next(vm, 0);
     vm->program = vm->config->program != NULL
                       ? vm->config->program
-                      : ae_program_of(vm->config->program_name);
+                      : am_program_of(vm->config->program_name);
     rc = vm_fill(vm);
     if (rc != 0) {
-        ae_vm_destroy(vm);
+        am_vm_destroy(vm);
         return rc;
     }
     *ret = vm;
@@ -301,7 +301,7 @@ ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
 }
 
 void
-ae_vm_destroy(struct avicemu_mock_vm *vm)
+am_vm_destroy(struct avicemu_mock_vm *vm)
 {
     if (vm == NULL) {
         return;
@@ -310,7 +310,7 @@ ae_vm_destroy(struct avicemu_mock_vm *vm)
         vm->program->destroy(vm->state);
     }
     for (uint32_t i = 0; vm->cpus != NULL && i < vm->nr_cpus; i++) {
-        ae_cpu_destroy(vm->cpus[i]);
+        am_cpu_destroy(vm->cpus[i]);
     }
     free(vm->cpus);
     (void)avicemu_vm_destroy(vm->vm);
@@ -319,7 +319,7 @@ ae_vm_destroy(struct avicemu_mock_vm *vm)
 }
 
 struct avicemu_mock_cpu *
-ae_vm_cpu_of(struct avicemu_mock_vm *vm, uint32_t apic_id)
+am_vm_cpu_of(struct avicemu_mock_vm *vm, uint32_t apic_id)
 {
     return apic_id < vm->nr_cpus ? vm->cpus[apic_id] : NULL;
 }

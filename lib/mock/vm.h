@@ -23,7 +23,7 @@ struct avicemu_mock_vm {
     uint32_t first_who; /* of its CPUs in the trace */
     struct avicemu_mock_cpu **cpus;
     uint32_t nr_devices;
-    struct ae_device *devices[AVICEMU_MOCK_MAX_DEVICES];
+    struct am_device *devices[AVICEMU_MOCK_MAX_DEVICES];
     pthread_mutex_t route_lock; /* who changes the routing table */
 
     /* the thread that runs the host */
@@ -34,29 +34,29 @@ struct avicemu_mock_vm {
     bool toggled;
 
     /* any thread */
-    _Alignas(64) _Atomic uint32_t phase; /* enum ae_phase */
+    _Alignas(64) _Atomic uint32_t phase; /* enum am_phase */
     _Atomic uint32_t nr_online;          /* CPUs that have booted */
     _Alignas(64) _Atomic uint64_t operations;
 };
 
 /* 0 or -errno. Its devices attach themselves afterwards. */
 int
-ae_vm_create(struct avicemu_mock_host *host, uint32_t index,
+am_vm_create(struct avicemu_mock_host *host, uint32_t index,
              struct avicemu_mock_vm **ret);
 void
-ae_vm_destroy(struct avicemu_mock_vm *vm);
+am_vm_destroy(struct avicemu_mock_vm *vm);
 
 /* Flip the inhibit reason, if it is time and the VM does not drain. Returns
  * when to call again; UINT64_MAX: never. The thread that runs the host. */
 uint64_t
-ae_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns);
+am_vm_toggle(struct avicemu_mock_vm *vm, uint64_t now_ns);
 
 /* The CPU with that APIC id, NULL: none. */
 struct avicemu_mock_cpu *
-ae_vm_cpu_of(struct avicemu_mock_vm *vm, uint32_t apic_id);
+am_vm_cpu_of(struct avicemu_mock_vm *vm, uint32_t apic_id);
 
 /* The program that a scenario names, NULL: none of that name. */
 const struct avicemu_mock_program *
-ae_program_of(const char *name);
+am_program_of(const char *name);
 
 #endif

@@ -45,17 +45,17 @@ static bool
 run_slice(struct avicemu_mock_cpu *cpu)
 {
     struct avicemu_mock_host *host = cpu->vm->host;
-    uint64_t end = ae_host_now(host) + host->scenario.slice_ns;
-    enum ae_turn turn = AE_TURN_RUN;
+    uint64_t end = am_host_now(host) + host->scenario.slice_ns;
+    enum am_turn turn = AE_TURN_RUN;
 
     while (turn != AE_TURN_SLEEP && !stopping(host)) {
-        turn = ae_cpu_turn(cpu);
-        if (turn != AE_TURN_SLEEP && ae_pcpu_wanted(&host->pool) &&
-            (turn == AE_TURN_PAUSE || ae_host_now(host) >= end)) {
+        turn = am_cpu_turn(cpu);
+        if (turn != AE_TURN_SLEEP && am_pcpu_wanted(&host->pool) &&
+            (turn == AE_TURN_PAUSE || am_host_now(host) >= end)) {
             break;
         }
     }
-    ae_cpu_leave(cpu);
+    am_cpu_leave(cpu);
     return turn == AE_TURN_SLEEP;
 }
 
@@ -72,10 +72,10 @@ awake_less(struct avicemu_mock_host *host)
 static void
 token_give(struct avicemu_mock_cpu *cpu)
 {
-    struct ae_pcpu *pcpu = cpu->pcpu_held;
+    struct am_pcpu *pcpu = cpu->pcpu_held;
 
-    ae_cpu_place(cpu, NULL);
-    ae_pcpu_release(&cpu->vm->host->pool, pcpu);
+    am_cpu_place(cpu, NULL);
+    am_pcpu_release(&cpu->vm->host->pool, pcpu);
 }
 
 /* The vCPU has nothing to run for, and holds a token; afterwards it may have
@@ -91,7 +91,7 @@ cpu_halt(struct avicemu_mock_cpu *cpu)
         return 0;
     }
     token_give(cpu);
-    ae_cpu_sleep(cpu, avicemu_vcpu_deadline(cpu->vcpu));
+    am_cpu_sleep(cpu, avicemu_vcpu_deadline(cpu->vcpu));
     return avicemu_vcpu_block_end(cpu->vcpu);
 }
 
@@ -104,12 +104,12 @@ cpu_thread(void *arg)
 
     avicemu_thread_attach();
     while (!stopping(host) && rc == 0) {
-        struct ae_pcpu *pcpu = ae_pcpu_acquire(&host->pool, &cpu->waiter);
+        struct am_pcpu *pcpu = am_pcpu_acquire(&host->pool, &cpu->waiter);
 
         if (pcpu == NULL) {
             break;
         }
-        ae_cpu_place(cpu, pcpu);
+        am_cpu_place(cpu, pcpu);
         while (cpu->pcpu_held != NULL && rc == 0 && run_slice(cpu)) {
             rc = cpu_halt(cpu);
         }
@@ -118,7 +118,7 @@ cpu_thread(void *arg)
         }
     }
     if (rc != 0) {
-        ae_host_fail(host, "%s vCPU %u: it cannot halt: the library says %d",
+        am_host_fail(host, "%s vCPU %u: it cannot halt: the library says %d",
                      cpu->vm->config->name, cpu->index, rc);
     }
     awake_less(host);
@@ -177,11 +177,11 @@ threads_start(struct avicemu_mock_host *host, struct threads *threads)
     int rc = 0;
 
     for (uint32_t i = 0; i < host->nr_units && rc == 0; i++) {
-        rc = ae_iommu_unit_start(host->units[i]);
+        rc = am_iommu_unit_start(host->units[i]);
         threads->nr_units += rc == 0;
     }
     for (uint32_t i = 0; i < host->nr_devices && rc == 0; i++) {
-        rc = ae_device_start(host->devices[i]);
+        rc = am_device_start(host->devices[i]);
         threads->nr_devices += rc == 0;
     }
     return rc == 0 ? cpus_start(host, threads) : rc;
@@ -191,14 +191,14 @@ static void
 threads_stop(struct avicemu_mock_host *host, struct threads *threads)
 {
     for (uint32_t i = 0; i < threads->nr_devices; i++) {
-        ae_device_stop(host->devices[i]);
+        am_device_stop(host->devices[i]);
     }
     /* Each once more: what the devices logged last. */
     for (uint32_t i = 0; i < threads->nr_units; i++) {
-        ae_iommu_unit_stop(host->units[i]);
+        am_iommu_unit_stop(host->units[i]);
     }
     atomic_store(&host->stop, AE_STOP_PARK);
-    ae_pcpu_close(&host->pool);
+    am_pcpu_close(&host->pool);
     (void)pthread_mutex_lock(&host->lock);
     while (host->nr_awake != 0) {
         (void)pthread_cond_wait(&host->parked, &host->lock);
@@ -224,7 +224,7 @@ toggles(struct avicemu_mock_host *host, uint64_t now)
     uint64_t next = UINT64_MAX;
 
     for (uint32_t i = 0; i < host->nr_vms; i++) {
-        uint64_t due = ae_vm_toggle(host->vms[i], now);
+        uint64_t due = am_vm_toggle(host->vms[i], now);
 
         next = due < next ? due : next;
     }
@@ -250,7 +250,7 @@ wait_for(struct avicemu_mock_host *host, uint64_t ns)
 static void
 watch_wait(struct avicemu_mock_host *host)
 {
-    uint64_t now = ae_host_now(host), look = now + WATCH_NS;
+    uint64_t now = am_host_now(host), look = now + WATCH_NS;
     bool waiting = true;
 
     while (waiting && now < look) {
@@ -258,7 +258,7 @@ watch_wait(struct avicemu_mock_host *host)
 
         due = due < look ? due : look;
         waiting = wait_for(host, due - now);
-        now = ae_host_now(host);
+        now = am_host_now(host);
     }
 }
 
@@ -281,16 +281,16 @@ watch(struct avicemu_mock_host *host)
     uint32_t quiet = 0;
 
     for (;;) {
-        uint64_t now = ae_host_now(host);
+        uint64_t now = am_host_now(host);
         uint32_t interrupts = atomic_load(&host->interrupts);
 
         if (now >= host->scenario.duration_ns || interrupts > 0) {
-            ae_host_drain(host);
+            am_host_drain(host);
         }
         /* Twice in a row: between two CPUs a message may be under way that
          * the first look saw at neither. */
-        quiet = all_drain(host) && ae_host_quiet(host) ? quiet + 1 : 0;
-        if (quiet == 2 || interrupts > 1 || ae_host_stalled(host, now)) {
+        quiet = all_drain(host) && am_host_quiet(host) ? quiet + 1 : 0;
+        if (quiet == 2 || interrupts > 1 || am_host_stalled(host, now)) {
             return;
         }
         if (options->progress != NULL) {
@@ -301,7 +301,7 @@ watch(struct avicemu_mock_host *host)
 }
 
 int
-ae_wall_run(struct avicemu_mock_host *host)
+am_wall_run(struct avicemu_mock_host *host)
 {
     struct threads threads = { 0, 0, 0, NULL };
     uint32_t nr_cpus = 0;
@@ -315,7 +315,7 @@ ae_wall_run(struct avicemu_mock_host *host)
         return -ENOMEM;
     }
     host->start_ns = 0;
-    host->start_ns = ae_host_now(host);
+    host->start_ns = am_host_now(host);
     rc = threads_start(host, &threads);
     if (rc == 0) {
         watch(host);

@@ -9,8 +9,9 @@ be those that are named, such as libavicemu.so.
 What a shared library exports is what the public headers declare AVICEMU_API.
 mock*.h and mock/ belong to libavicemu-mock, step.h to libavicemu-step (which
 is the library with stops, so it exports the library's names, too), everything
-else to libavicemu. An archive's external names begin with avicemu_ or ae_:
-hidden visibility does not help there.
+else to libavicemu. An archive's external names begin with avicemu_ or ae_, the
+mock host's with avicemu_ or am_: hidden visibility does not help there, and one
+program may link both.
 """
 import os
 import re
@@ -74,9 +75,10 @@ def check_library(path, names):
 
 def check_archive(path):
     name = os.path.basename(path)
+    own = "am_" if "-mock" in name else "ae_"
     bad = [n for n in sorted(nm("-g", path))
-           if not n.startswith(("avicemu_", "ae_"))]
-    return [f"{name} defines {n}, outside avicemu_ and ae_" for n in bad]
+           if not n.startswith(("avicemu_", own))]
+    return [f"{name} defines {n}, outside avicemu_ and {own}" for n in bad]
 
 
 def check(tree, paths):

@@ -84,30 +84,30 @@ test_row(void **state)
 static void
 test_histogram(void **state)
 {
-    static struct ae_histogram h, other;
+    static struct am_histogram h, other;
 
     (void)state;
-    assert_true(ae_histogram_quantile(&h, 0.5) == 0);
-    assert_true(ae_histogram_mean(&h) == 0);
+    assert_true(am_histogram_quantile(&h, 0.5) == 0);
+    assert_true(am_histogram_mean(&h) == 0);
     for (uint64_t v = 1; v <= 1000; v++) {
-        ae_histogram_add(&h, v);
+        am_histogram_add(&h, v);
     }
-    ae_histogram_add(&other, UINT64_MAX);
-    assert_true(ae_histogram_mean(&h) == 500.5);
+    am_histogram_add(&other, UINT64_MAX);
+    assert_true(am_histogram_mean(&h) == 500.5);
     /* Right to 6 %. */
-    assert_true(ae_histogram_quantile(&h, 0.5) > 470 &&
-                ae_histogram_quantile(&h, 0.5) < 530);
-    assert_true(ae_histogram_quantile(&h, 0.99) > 930 &&
-                ae_histogram_quantile(&h, 0.99) < 1050);
-    assert_true(ae_histogram_quantile(&h, 0) == 1);
-    ae_histogram_merge(&h, &other);
-    assert_true(ae_histogram_quantile(&h, 1) > 1e19);
+    assert_true(am_histogram_quantile(&h, 0.5) > 470 &&
+                am_histogram_quantile(&h, 0.5) < 530);
+    assert_true(am_histogram_quantile(&h, 0.99) > 930 &&
+                am_histogram_quantile(&h, 0.99) < 1050);
+    assert_true(am_histogram_quantile(&h, 0) == 1);
+    am_histogram_merge(&h, &other);
+    assert_true(am_histogram_quantile(&h, 1) > 1e19);
     for (uint64_t v = 0; v < 16; v++) {
-        static struct ae_histogram one;
+        static struct am_histogram one;
 
-        one = (struct ae_histogram){ .nr = 0 };
-        ae_histogram_add(&one, v);
-        assert_true(ae_histogram_quantile(&one, 0.5) == (double)v);
+        one = (struct am_histogram){ .nr = 0 };
+        am_histogram_add(&one, v);
+        assert_true(am_histogram_quantile(&one, 0.5) == (double)v);
     }
 }
 

@@ -20,28 +20,28 @@
 static void
 ring_keeps_order_and_says_when_full(void **state)
 {
-    struct ae_ring *ring = ae_ring_create_spsc(5);
+    struct am_ring *ring = am_ring_create_spsc(5);
     uint32_t room = 0;
 
     (void)state;
     assert_non_null(ring);
-    assert_int_equal(ae_ring_get_spsc(ring), 0);
-    while (ae_ring_put_spsc(ring, room + 1)) {
+    assert_int_equal(am_ring_get_spsc(ring), 0);
+    while (am_ring_put_spsc(ring, room + 1)) {
         room++;
     }
     assert_true(room >= 5);
-    assert_int_equal(ae_ring_count(ring), room);
+    assert_int_equal(am_ring_count(ring), room);
     for (uint32_t lap = 0; lap < 3 * room; lap++) {
-        assert_int_equal(ae_ring_get_spsc(ring), lap % room + 1);
-        assert_true(ae_ring_put_spsc(ring, lap % room + 1));
+        assert_int_equal(am_ring_get_spsc(ring), lap % room + 1);
+        assert_true(am_ring_put_spsc(ring, lap % room + 1));
     }
-    ae_ring_destroy(ring);
+    am_ring_destroy(ring);
 }
 
 #define WORDS 200000u
 
 struct pair {
-    struct ae_ring *ring;
+    struct am_ring *ring;
     uint32_t *plain; /* written before put, read after get */
 };
 
@@ -52,7 +52,7 @@ producer(void *arg)
 
     for (uint32_t i = 0; i < WORDS; i++) {
         pair->plain[i] = i ^ 0x5a5a5a5au;
-        while (!ae_ring_put_spsc(pair->ring, (uint64_t)i + 1)) {
+        while (!am_ring_put_spsc(pair->ring, (uint64_t)i + 1)) {
             (void)sched_yield();
         }
     }
@@ -62,7 +62,7 @@ producer(void *arg)
 static void
 ring_hands_over_what_was_written_before(void **state)
 {
-    struct pair pair = { ae_ring_create_spsc(60),
+    struct pair pair = { am_ring_create_spsc(60),
                          calloc(WORDS, sizeof(uint32_t)) };
     uint32_t wrong = 0;
     pthread_t thread;
@@ -74,7 +74,7 @@ ring_hands_over_what_was_written_before(void **state)
     for (uint32_t i = 0; i < WORDS; i++) {
         uint64_t word;
 
-        while ((word = ae_ring_get_spsc(pair.ring)) == 0) {
+        while ((word = am_ring_get_spsc(pair.ring)) == 0) {
             (void)sched_yield();
         }
         wrong += word != (uint64_t)i + 1;
@@ -82,31 +82,31 @@ ring_hands_over_what_was_written_before(void **state)
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(wrong, 0);
-    ae_ring_destroy(pair.ring);
+    am_ring_destroy(pair.ring);
     free(pair.plain);
 }
 
 static void
 heap_is_by_time_then_by_order(void **state)
 {
-    struct ae_heap heap = { 0 };
-    struct ae_heap_item item, last = { 0 };
+    struct am_heap heap = { 0 };
+    struct am_heap_item item, last = { 0 };
 
     (void)state;
-    assert_int_equal(ae_heap_when(&heap), UINT64_MAX);
+    assert_int_equal(am_heap_when(&heap), UINT64_MAX);
     for (uint32_t i = 0; i < 1000; i++) {
-        item = (struct ae_heap_item){ .when_ns = i * 7919u % 100, .index = i };
-        assert_true(ae_heap_put(&heap, item));
+        item = (struct am_heap_item){ .when_ns = i * 7919u % 100, .index = i };
+        assert_true(am_heap_put(&heap, item));
     }
     for (uint32_t i = 0; i < 1000; i++) {
-        assert_true(ae_heap_get(&heap, &item));
+        assert_true(am_heap_get(&heap, &item));
         assert_true(item.when_ns > last.when_ns ||
                     (item.when_ns == last.when_ns &&
                      (i == 0 || item.index > last.index)));
         last = item;
     }
-    assert_false(ae_heap_get(&heap, &item));
-    ae_heap_fini(&heap);
+    assert_false(am_heap_get(&heap, &item));
+    am_heap_fini(&heap);
 }
 
 int

@@ -18,7 +18,7 @@
 #define VM "[vm a]\n"
 #define HOST_KEYS                                           \
     "pcpus, clock, seed, slice, duration, watchdog, avic, " \
-    "erratum"
+    "erratum, iommus"
 #define AVIC_HOST   "[host]\navic = x2avic\n"
 #define DEVICE_KEYS "vm, depth, service, jitter"
 
