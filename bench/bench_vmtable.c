@@ -1,82 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * GA tag -> vCPU: the library's VM table, a batch of 64 look-ups per drain,
- * against the floor, one array load indexed by the tag without protection, and
- * against the kernel's table under locks and RCU (rivals/vmtable). All look up
- * the same random tags, and compare who is found.
+ * GA tag -> vCPU: the library's VM table against the floor, one array load
+ * indexed by the tag without protection, and against the kernel's table under
+ * locks and RCU. All of them are variants (variant.h): their loops are compiled
+ * alike, a batch of 64 look-ups per drain. All look up the same random tags,
+ * and compare who is found.
  *
  * Objects are live entries: to 12, VMs of one vCPU; 1024, VMs of 32; above,
  * VMs of 256. The first thread is measured; the others look up all the time. In
- * rows -w, one more thread inserts and removes a VM, 100,000 changes a second
- * if it can. Rows with more threads than CPUs count the first
- * thread's CPU time.
+ * rows -w, one more thread publishes and removes a vCPU, 100,000 changes a
+ * second if it can. Rows with more threads than CPUs count the first thread's
+ * CPU time. Rows -each time every look-up by itself, the timer's median taken
+ * off: their p99 and p99.9 are of look-ups, not of samples of many.
+ *
+ * Rows -writer count changes a second, of 100,000 asked, beside one reader or
+ * 8; rows -change what one takes, in ns. The library's remove waits until every
+ * batch that may have found the vCPU has ended, which the rivals' does not:
+ * where readers are more than CPUs, for those that were put aside in a batch.
  */
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "crowd.h"
 #include "harness.h"
-#include "hv/vmtable.h"
-#include "rivals/vmtable/hash.h"
+#include "variant.h"
 
-#define BATCH     64u
-#define EXTRA_ID  5000u /* the writer's VM */
+#define OTHERS    256u      /* look-ups of the others at a time */
+#define EXTRA_TAG 0x138800u /* the writer's: VM 5000 */
 #define CHANGES_S 100000u
-
-extern const struct vmtable_rival vmtable_spinlock_hash, vmtable_rcu_hash,
-    vmtable_mutex_hash, vmtable_rwlock_hash;
+#define WRITE_MS  200u
 
 enum what {
     WHAT_LIBRARY,
     WHAT_BASE,
 };
 
-struct reader {
-    _Alignas(128) struct keys keys;
-    struct ae_drain *drain;
+/* A design with its table, filled. */
+struct design {
+    const struct variant_vmtable *loop;
+    void *table;
+    void *readers[CROWD_MAX + 1];
 };
 
 struct vmtable {
     struct crowd crowd;
     uint64_t found; /* by the measured thread, in the library's table */
     /* Constant once the threads run. */
-    _Alignas(128) struct ae_vmtable table;
-    const struct vmtable_rival *rival; /* NULL: the floor */
-    void *rival_table;
+    _Alignas(128) struct design library;
+    struct design rival; /* loop NULL: the floor */
     void **floor;
     bool writes; /* the last thread does */
-    struct reader readers[CROWD_MAX + 1];
-    _Alignas(128) uint64_t next; /* the writer's: when it changes again */
+    struct {
+        _Alignas(128) struct keys keys;
+    } readers[CROWD_MAX + 1];
+    /* The writer's: when it changes again; changes, and ticks they took. */
+    _Alignas(128) uint64_t next;
+    _Atomic uint64_t changes, ticks;
 };
 
 static uint64_t
-library_find(const struct vmtable *v, struct reader *r, uint64_t n)
+floor_find(const struct vmtable *v, struct keys *keys, uint64_t n)
 {
-    struct keys k = r->keys;
-    uint64_t found = 0;
-
-    for (uint64_t done = 0; done < n;) {
-        uint64_t end = n - done < BATCH ? n : done + BATCH;
-
-        ae_drain_begin(r->drain);
-        for (; done < end; done++) {
-            uint32_t tag = keys_next(&k);
-
-            found += (void *)ae_vmtable_find(&v->table, tag) == keys_who(tag);
-        }
-        ae_drain_end(r->drain);
-    }
-    r->keys = k;
-    return found;
-}
-
-static uint64_t
-floor_find(const struct vmtable *v, struct reader *r, uint64_t n)
-{
-    struct keys k = r->keys;
+    struct keys k = *keys;
     uint64_t found = 0;
 
     for (uint64_t i = 0; i < n; i++) {
@@ -84,15 +72,19 @@ floor_find(const struct vmtable *v, struct reader *r, uint64_t n)
 
         found += v->floor[tag] == keys_who(tag);
     }
-    r->keys = k;
+    *keys = k;
     return found;
 }
 
 static uint64_t
-base_find(const struct vmtable *v, struct reader *r, uint64_t n)
+find(struct vmtable *v, uint32_t what, unsigned reader, uint64_t n)
 {
-    return v->rival == NULL ? floor_find(v, r, n)
-                            : v->rival->find(v->rival_table, &r->keys, n);
+    const struct design *d = what == WHAT_LIBRARY ? &v->library : &v->rival;
+    struct keys *keys = &v->readers[reader].keys;
+
+    return d->loop == NULL
+               ? floor_find(v, keys, n)
+               : d->loop->find(d->table, d->readers[reader], keys, n);
 }
 
 /* ---- the others --------------------------------------------------------- */
@@ -100,90 +92,122 @@ base_find(const struct vmtable *v, struct reader *r, uint64_t n)
 static void
 change(struct vmtable *v, uint32_t what)
 {
-    uint32_t tag = EXTRA_ID << 8;
+    const struct design *d = what == WHAT_LIBRARY ? &v->library : &v->rival;
+    uint64_t from = bench_tsc();
 
-    if (bench_tsc() < v->next) {
+    if (from < v->next || d->loop == NULL) {
         bench_relax();
         return;
     }
-    v->next = bench_tsc() + 2 * bench_tsc_hz() / CHANGES_S;
-    if (what == WHAT_LIBRARY) {
-        (void)ae_vmtable_publish(&v->table, tag, keys_who(tag));
-        ae_vmtable_remove(&v->table, tag);
-    } else if (v->rival != NULL &&
-               v->rival->insert(v->rival_table, EXTRA_ID, 1)) {
-        v->rival->remove(v->rival_table, EXTRA_ID);
+    /* Late ones are made up for, as far as it can. */
+    v->next = (v->next == 0 ? from : v->next) + 2 * bench_tsc_hz() / CHANGES_S;
+    if (d->loop->publish(d->table, EXTRA_TAG)) {
+        d->loop->remove(d->table, EXTRA_TAG);
     }
+    (void)atomic_fetch_add(&v->ticks, bench_tsc() - from);
+    (void)atomic_fetch_add(&v->changes, 2);
 }
 
 static void
 others_burst(void *state, unsigned n, uint32_t what)
 {
     struct vmtable *v = state;
-    struct reader *r = &v->readers[n + 1];
 
     if (v->writes && n + 1 == v->crowd.nr) {
         change(v, what);
     } else {
-        bench_use(what == WHAT_LIBRARY ? library_find(v, r, 4 * BATCH)
-                                       : base_find(v, r, 4 * BATCH));
+        bench_use(find(v, what, n + 1, OTHERS));
     }
 }
 
 /* ---- rows --------------------------------------------------------------- */
 
-static const struct vmtable_rival *
+/* A row's name says its rival. */
+static const char *
 rival_of(const char *name)
 {
-    static const struct {
-        const char *word;
-        const struct vmtable_rival *rival;
-    } rivals[] = {
-        { "-vs-spinlock", &vmtable_spinlock_hash },
-        { "-vs-rcu", &vmtable_rcu_hash },
-        { "-vs-mutex", &vmtable_mutex_hash },
-        { "-vs-rwlock", &vmtable_rwlock_hash },
-    };
+    static const char *const rivals[] = { "spinlock_hash", "rcu_hash",
+                                          "mutex_hash", "rwlock_hash" };
 
     for (size_t i = 0; i < sizeof(rivals) / sizeof(rivals[0]); i++) {
-        if (strstr(name, rivals[i].word) != NULL) {
-            return rivals[i].rival;
+        if (strstr(name, "-vs-") != NULL &&
+            strncmp(strstr(name, "-vs-") + 4, rivals[i],
+                    strcspn(rivals[i], "_")) == 0) {
+            return rivals[i];
         }
     }
     return NULL;
 }
 
-static bool
-fill(struct vmtable *v, const struct keys *k)
+/* Say once of a design that it fails its check. */
+static void
+mark(const struct avicemu_mock_variant *variant)
 {
-    uint32_t per_vm = 1u << k->per_vm_shift;
-    bool ok = true;
+    static const struct avicemu_mock_variant *marked[8];
+    const char *fault = variant_fault(variant);
 
-    if (v->rival != NULL) {
-        v->rival_table = v->rival->create();
-        ok = v->rival_table != NULL;
-        for (uint32_t id = 1; ok && id <= k->nr / per_vm + 1; id++) {
-            ok = v->rival->insert(v->rival_table, id, per_vm);
+    for (unsigned i = 0; fault != NULL && i < 8; i++) {
+        if (marked[i] == variant) {
+            return;
         }
-    } else {
-        v->floor = calloc(keys_tag(k, k->nr) + 1, sizeof(v->floor[0]));
-        ok = v->floor != NULL;
+        if (marked[i] == NULL) {
+            marked[i] = variant;
+            printf("# vmtable=%s fails its check: %s\n", variant->name, fault);
+            return;
+        }
     }
-    for (uint32_t i = 0; ok && i < k->nr; i++) {
-        uint32_t tag = keys_tag(k, i);
+}
 
-        ok = ae_vmtable_publish(&v->table, tag, keys_who(tag)) == 0;
-        if (v->floor != NULL) {
-            v->floor[tag] = keys_who(tag);
-        }
+static bool
+design_open(struct design *d, const char *name, const struct keys *k,
+            unsigned readers)
+{
+    const struct avicemu_mock_variant *variant = variant_load("vmtable", name);
+    bool ok = variant != NULL;
+
+    if (ok) {
+        mark(variant);
+    }
+    d->loop = ok ? variant->loop : NULL;
+    d->table = ok ? d->loop->create() : NULL;
+    ok = d->table != NULL;
+    for (uint32_t i = 0; ok && i < k->nr; i++) {
+        ok = d->loop->publish(d->table, keys_tag(k, i));
+    }
+    for (unsigned i = 0; ok && i < readers; i++) {
+        d->readers[i] = d->loop->reader(d->table);
+        ok = d->readers[i] != NULL;
     }
     return ok;
+}
+
+static void
+design_close(const struct design *d, const struct keys *k)
+{
+    if (d->loop != NULL) {
+        for (uint32_t i = 0; i < k->nr; i++) {
+            d->loop->remove(d->table, keys_tag(k, i));
+        }
+        d->loop->destroy(d->table);
+    }
+}
+
+static bool
+floor_open(struct vmtable *v, const struct keys *k)
+{
+    v->floor = calloc(keys_tag(k, k->nr) + 1, sizeof(v->floor[0]));
+    for (uint32_t i = 0; v->floor != NULL && i < k->nr; i++) {
+        v->floor[keys_tag(k, i)] = keys_who(keys_tag(k, i));
+    }
+    return v->floor != NULL;
 }
 
 static int
 vmtable_open(const struct bench *b, uint32_t objects, void **ret)
 {
     struct vmtable *v = aligned_alloc(128, (sizeof(*v) + 127) / 128 * 128);
+    const char *rival = rival_of(b->name);
+    unsigned threads = b->threads != 0 ? b->threads : 1;
     struct keys k = { .nr = objects,
                       .per_vm_shift = objects <= 12     ? 0
                                       : objects <= 1024 ? 5
@@ -192,23 +216,17 @@ vmtable_open(const struct bench *b, uint32_t objects, void **ret)
     if (v == NULL) {
         return bench_fail("no memory");
     }
-    *v = (struct vmtable){ .rival = rival_of(b->name),
-                           .writes = strstr(b->name, "-w") != NULL };
-    if (ae_vmtable_init(&v->table, &ae_default_allocator, AE_TAG_24_8) != 0) {
-        return bench_fail("no memory");
-    }
-    for (unsigned i = 0; i < b->threads; i++) {
+    *v = (struct vmtable){ .writes = strstr(b->name, "-w") != NULL };
+    for (unsigned i = 0; i < threads; i++) {
         v->readers[i].keys = k;
         v->readers[i].keys.random = i + 1;
-        if (ae_drain_create(&v->table, &v->readers[i].drain) != 0) {
-            return bench_fail("no memory");
-        }
     }
-    if (!fill(v, &k)) {
-        return bench_fail("no memory");
+    if (!design_open(&v->library, "library", &k, threads) ||
+        !(rival != NULL ? design_open(&v->rival, rival, &k, threads)
+                        : floor_open(v, &k))) {
+        return bench_fail("no memory, or no such design");
     }
-    if (!crowd_start(&v->crowd, b->threads - 1, WHAT_LIBRARY, others_burst,
-                     v)) {
+    if (!crowd_start(&v->crowd, threads - 1, WHAT_LIBRARY, others_burst, v)) {
         return bench_fail("pthread_create");
     }
     *ret = v;
@@ -222,13 +240,8 @@ vmtable_close(void *state)
     const struct keys *k = &v->readers[0].keys;
 
     crowd_stop(&v->crowd);
-    for (uint32_t i = 0; i < k->nr; i++) {
-        ae_vmtable_remove(&v->table, keys_tag(k, i));
-    }
-    ae_vmtable_fini(&v->table);
-    if (v->rival != NULL) {
-        v->rival->destroy(v->rival_table);
-    }
+    design_close(&v->library, k);
+    design_close(&v->rival, k);
     free(v->floor);
     free(v);
 }
@@ -244,7 +257,7 @@ library_run(void *state, uint64_t n)
 {
     struct vmtable *v = state;
 
-    v->found += library_find(v, &v->readers[0], n);
+    v->found += find(v, WHAT_LIBRARY, 0, n);
 }
 
 static void
@@ -256,9 +269,7 @@ base_prepare(void *state)
 static void
 base_run(void *state, uint64_t n)
 {
-    struct vmtable *v = state;
-
-    bench_use(base_find(v, &v->readers[0], n));
+    bench_use(find(state, WHAT_BASE, 0, n));
 }
 
 static bool
@@ -267,13 +278,90 @@ vmtable_check(void *state, uint64_t nr_ops)
     return ((struct vmtable *)state)->found == nr_ops;
 }
 
-#define ROW(name_, what_, base_, threads_, goal_, ...)                        \
-    {                                                                         \
-        .name = name_, .what = "GA tag to vCPU: " what_, .baseline = base_,   \
-        .goal = (goal_), .objects = { __VA_ARGS__ }, .threads = (threads_),   \
-        .open = vmtable_open, .prepare = library_prepare, .run = library_run, \
-        .base_prepare = base_prepare, .base = base_run,                       \
-        .check = vmtable_check, .close = vmtable_close                        \
+/* ---- the writer --------------------------------------------------------- */
+
+/* Changes in some time beside the readers, of which the caller is one. */
+static void
+writer_run(struct vmtable *v, uint32_t what, double *ret_per_s, double *ret_ns)
+{
+    uint64_t hz = bench_tsc_hz(), from, ticks;
+
+    crowd_change(&v->crowd, what);
+    v->next = 0;
+    atomic_store(&v->changes, 0);
+    atomic_store(&v->ticks, 0);
+    from = bench_tsc();
+    do {
+        bench_use(find(v, what, 0, OTHERS));
+        ticks = bench_tsc() - from;
+    } while (ticks < hz / 1000 * WRITE_MS);
+    uint64_t n = atomic_load(&v->changes);
+
+    *ret_per_s = (double)n * (double)hz / (double)ticks;
+    *ret_ns =
+        n == 0 ? 0
+               : (double)atomic_load(&v->ticks) * 1e9 / (double)hz / (double)n;
+}
+
+static double
+library_rate(void *state)
+{
+    double rate, ns;
+
+    writer_run(state, WHAT_LIBRARY, &rate, &ns);
+    return rate;
+}
+
+static double
+base_rate(void *state)
+{
+    double rate, ns;
+
+    writer_run(state, WHAT_BASE, &rate, &ns);
+    return rate;
+}
+
+static double
+asked_rate(void *state)
+{
+    (void)state;
+    return CHANGES_S;
+}
+
+static double
+library_change(void *state)
+{
+    double rate, ns;
+
+    writer_run(state, WHAT_LIBRARY, &rate, &ns);
+    return ns;
+}
+
+static double
+base_change(void *state)
+{
+    double rate, ns;
+
+    writer_run(state, WHAT_BASE, &rate, &ns);
+    return ns;
+}
+
+#define ROW_OPS(name_, what_, base_, threads_, goal_, ops_, ...)            \
+    {                                                                       \
+        .name = name_, .what = "GA tag to vCPU: " what_, .baseline = base_, \
+        .goal = (goal_), .objects = { __VA_ARGS__ }, .threads = (threads_), \
+        .ops = (ops_), .open = vmtable_open, .prepare = library_prepare,    \
+        .run = library_run, .base_prepare = base_prepare, .base = base_run, \
+        .check = vmtable_check, .close = vmtable_close                      \
+    }
+#define ROW(name_, what_, base_, threads_, goal_, ...) \
+    ROW_OPS(name_, what_, base_, threads_, goal_, 0, __VA_ARGS__)
+#define WRITER(name_, threads_, unit_, base_, run_, base_run_)            \
+    {                                                                     \
+        .name = name_, .what = "GA tag to vCPU: a writer beside readers", \
+        .baseline = base_, .unit = unit_, .objects = { 12, 100000 },      \
+        .threads = (threads_), .open = vmtable_open, .value = run_,       \
+        .base_value = base_run_, .close = vmtable_close                   \
     }
 #define ALL  1, 12, 1024, 100000, 1000000
 #define SOME 12, 100000, 1000000
@@ -284,6 +372,7 @@ const struct bench bench_vmtable[] = {
     ROW("vmtable-2", "2 readers", "array load", 2, 2.0, ALL),
     ROW("vmtable-8", "8 readers", "array load", 8, 2.0, ALL),
     ROW("vmtable-w", "one reader, a writer", "array load", 2, 2.0, ALL),
+    ROW("vmtable-8-w", "8 readers, a writer", "array load", 9, 2.0, SOME),
     ROW("vmtable-vs-spinlock", "one reader", "spinlock", 1, 1 / 3.0, ALL),
     ROW("vmtable-vs-spinlock-2", "2 readers", "spinlock", 2, 1 / 20.0, ALL),
     ROW("vmtable-vs-spinlock-8", "8 readers", "spinlock", 8, 1 / 20.0, ALL),
@@ -295,5 +384,25 @@ const struct bench bench_vmtable[] = {
     ROW("vmtable-vs-mutex-8", "8 readers", "mutex", 8, 0, SOME),
     ROW("vmtable-vs-rwlock", "one reader", "rwlock", 1, 0, SOME),
     ROW("vmtable-vs-rwlock-8", "8 readers", "rwlock", 8, 0, SOME),
+    ROW_OPS("vmtable-each", "each, one reader", "array load", 1, 0, 1, SOME),
+    ROW_OPS("vmtable-each-vs-spinlock", "each, one reader", "spinlock", 1, 0, 1,
+            SOME),
+    ROW_OPS("vmtable-each-vs-spinlock-2", "each, 2 readers", "spinlock", 2, 0,
+            1, SOME),
+    ROW_OPS("vmtable-each-vs-rcu-2", "each, 2 readers", "RCU hash", 2, 0, 1,
+            SOME),
+    WRITER("vmtable-writer", 2, "changes/s", "asked", library_rate, asked_rate),
+    WRITER("vmtable-writer-vs-spinlock", 2, "changes/s", "spinlock",
+           library_rate, base_rate),
+    WRITER("vmtable-writer-vs-rcu", 2, "changes/s", "RCU hash", library_rate,
+           base_rate),
+    WRITER("vmtable-writer-vs-rwlock", 2, "changes/s", "rwlock", library_rate,
+           base_rate),
+    WRITER("vmtable-writer-change-vs-spinlock", 2, "ns", "spinlock",
+           library_change, base_change),
+    WRITER("vmtable-writer-8", 9, "changes/s", "asked", library_rate,
+           asked_rate),
+    WRITER("vmtable-writer-8-vs-rcu", 9, "changes/s", "RCU hash", library_rate,
+           base_rate),
     { .name = NULL },
 };

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CROWD_MAX 7u
+#define CROWD_MAX 8u
 
 struct crowd;
 

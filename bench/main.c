@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "variant.h"
 
 /* The arrays that bench/meson.build names. */
 #define BENCH(name) extern const struct bench bench_##name[];
@@ -48,6 +49,7 @@ struct options {
     bool quick;
     bool goals;
     bool library, baselines; /* --design */
+    const char *check;
 };
 
 enum {
@@ -59,6 +61,7 @@ enum {
     KEY_JSON,
     KEY_PLOT,
     KEY_GOALS,
+    KEY_CHECK,
 };
 
 static const struct argp_option argp_options[] = {
@@ -74,6 +77,8 @@ static const struct argp_option argp_options[] = {
     { "goals", KEY_GOALS, NULL, 0, "Print the goal of each ratio", 0 },
     { "loop", KEY_LOOP, "NAME[/OBJECTS]", 0,
       "Run one loop for an hour, for a profiler", 0 },
+    { "check", KEY_CHECK, "BLOCK=DESIGN", 0,
+      "Run the block's tests and races on a design, and say what fails", 0 },
     { "json", KEY_JSON, "FILE", 0, "Write the records; - is /dev/stdout", 0 },
     { "plot", KEY_PLOT, "DIR", 0, "Write pictures (needs gnuplot)", 0 },
     { 0 },
@@ -123,6 +128,9 @@ parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_PLOT:
         o->plot = arg;
+        break;
+    case KEY_CHECK:
+        o->check = arg;
         break;
     case KEY_GOALS:
         o->goals = true;
@@ -234,6 +242,32 @@ run_all(const struct options *o)
     return report.nr_failed != 0;
 }
 
+/* A design against its block's contract. */
+static int
+run_check(const char *what)
+{
+    const char *name = strchr(what, '=');
+    const struct avicemu_mock_variant *v;
+    const char *fault;
+
+    if (name == NULL || strncmp(what, "vmtable=", 8) != 0) {
+        (void)fprintf(stderr, "--check %s: must be vmtable=DESIGN, one of",
+                      what);
+        for (unsigned i = 0; variant_vmtable_names[i] != NULL; i++) {
+            (void)fprintf(stderr, " %s", variant_vmtable_names[i]);
+        }
+        (void)fputc('\n', stderr);
+        return 2;
+    }
+    v = variant_load("vmtable", name + 1);
+    if (v == NULL) {
+        return 2;
+    }
+    fault = variant_fault(v);
+    printf("%s: %s\n", what, fault == NULL ? "passes" : fault);
+    return fault != NULL;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -252,6 +286,9 @@ main(int argc, char **argv)
     if (o.list) {
         list_all(&o);
         return 0;
+    }
+    if (o.check != NULL) {
+        return run_check(o.check);
     }
     measure_init();
     return o.loop != NULL ? run_loop(o.loop) : run_all(&o);

@@ -298,6 +298,7 @@ figures(struct series *s, struct measure_figures *ret)
 
     ret->p50 = percentile(s->v, s->nr, 0.50);
     ret->p99 = percentile(s->v, s->nr, 0.99);
+    ret->p999 = percentile(s->v, s->nr, 0.999);
     for (size_t i = 0; i < s->nr; i++) {
         sum += s->v[i];
     }
@@ -387,9 +388,9 @@ measure_value(const struct bench *b, void *state, struct measure_row *row)
     double v = b->value(state);
     double base = b->base_value(state);
 
-    row->run = (struct measure_figures){ v, v, v, v, v };
-    row->base = (struct measure_figures){ base, base, base, base, base };
-    row->ratio = v / base;
+    row->run = (struct measure_figures){ v, v, v, v, v, v };
+    row->base = (struct measure_figures){ base, base, base, base, base, base };
+    row->ratio = base > 0 ? v / base : 0;
     row->repeats = 1;
     row->nr_ops = row->objects;
 }

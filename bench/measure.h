@@ -15,7 +15,7 @@ struct measure_plan {
 };
 
 struct measure_figures {
-    double mean, p50, p99, min, max; /* per operation, in the unit */
+    double mean, p50, p99, p999, min, max; /* per operation, in the unit */
 };
 
 enum measure_outcome {

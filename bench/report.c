@@ -17,9 +17,10 @@ report_open(struct report *r)
     if (r->records == NULL) {
         return -1;
     }
-    printf("name\tthreads\titerations\tmedian\tp99\tratio\tobjects\tunit\t"
-           "variant\tbaseline\tits_median\tnoise_%%%s\tnote\n",
-           r->goals ? "\tgoal\tgoal_met" : "");
+    printf(
+        "name\tthreads\titerations\tmedian\tp99\tp99.9\tratio\tobjects\tunit\t"
+        "variant\tbaseline\tits_median\tnoise_%%%s\tnote\n",
+        r->goals ? "\tgoal\tgoal_met" : "");
     return 0;
 }
 
@@ -34,13 +35,13 @@ record(struct report *r, const struct measure_row *row, const char *variant,
        const struct measure_figures *f, double ratio)
 {
     json_t *j = json_pack(
-        "{s:s, s:s, s:i, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:i, s:f, s:s, "
-        "s:f}",
+        "{s:s, s:s, s:i, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:f, "
+        "s:s, s:f}",
         "bench", row->bench->name, "variant", variant, "threads",
         (int)row->threads, "objects", (json_int_t)row->objects, "unit",
-        unit_of(row), "mean", f->mean, "p50", f->p50, "p99", f->p99, "min",
-        f->min, "max", f->max, "repeats", (int)row->repeats, "ratio", ratio,
-        "baseline", row->bench->baseline, "noise", row->noise);
+        unit_of(row), "mean", f->mean, "p50", f->p50, "p99", f->p99, "p999",
+        f->p999, "min", f->min, "max", f->max, "repeats", (int)row->repeats,
+        "ratio", ratio, "baseline", row->bench->baseline, "noise", row->noise);
 
     if (j == NULL || json_array_append_new(r->records, j) != 0) {
         (void)fprintf(stderr, "avicemu-bench: no memory for a record\n");
@@ -78,8 +79,8 @@ print_row(const struct report *r, const struct measure_row *row,
 {
     bool library = f == &row->run;
 
-    printf("%s\t%u\t%llu\t%.4g\t%.4g", row->bench->name, row->threads,
-           (unsigned long long)row->nr_ops, f->p50, f->p99);
+    printf("%s\t%u\t%llu\t%.4g\t%.4g\t%.4g", row->bench->name, row->threads,
+           (unsigned long long)row->nr_ops, f->p50, f->p99, f->p999);
     if (library) {
         print_ratio(row);
     } else {

@@ -3,6 +3,10 @@
  * Runs a scenario on the mock host and closes its books.
  *
  *     avicemu-host [--json FILE] [--seed N] [--duration S] [--quiet] FILE.ini
+ *     avicemu-host --ratios 1:1,1:2 --designs spinlock_hash,library FILE.ini
+ *
+ * The second one runs it at several ratios of pCPUs to vCPUs, with several
+ * designs of the look-up from GA tag to vCPU in turn, and prints a table.
  *
  * On a terminal it shows a bar with the time left, elsewhere a line every two
  * seconds; then the report. Ctrl-C ends the run early and closes the books
@@ -22,6 +26,8 @@
 
 #include <avicemu/mock/host.h>
 
+#include "sweep.h"
+
 #define EXIT_BOOKS 1
 #define EXIT_USAGE 2
 #define BAR        30
@@ -33,6 +39,8 @@ struct arguments {
     const char *json;
     const char *seed;
     const char *duration;
+    const char *ratios;
+    const char *designs;
     int quiet;
 };
 
@@ -50,7 +58,10 @@ static void
 on_signal(int number)
 {
     (void)number;
-    avicemu_mock_host_interrupt(interruptible);
+    if (interruptible != NULL) {
+        avicemu_mock_host_interrupt(interruptible);
+    }
+    sweep_interrupt();
 }
 
 /* ---- progress ----------------------------------------------------------- */
@@ -110,6 +121,12 @@ on_option(int key, char *text, struct argp_state *state)
     case 'd':
         arguments->duration = text;
         return 0;
+    case 'r':
+        arguments->ratios = text;
+        return 0;
+    case 'D':
+        arguments->designs = text;
+        return 0;
     case 'q':
         arguments->quiet = 1;
         return 0;
@@ -131,6 +148,12 @@ static const struct argp_option options[] = {
     { "json", 'j', "FILE", 0, "Also write the report to FILE as JSON", 0 },
     { "seed", 's', "N", 0, "Use seed N instead of the scenario's", 0 },
     { "duration", 'd', "S", 0, "Run for S seconds (0.001 to 3600)", 0 },
+    { "ratios", 'r', "1:N,...", 0,
+      "Run at these ratios of pCPUs to vCPUs, and print a table", 0 },
+    { "designs", 'D', "NAME,...", 0,
+      "With these designs of the GA-tag look-up in turn (library, "
+      "spinlock_hash, rcu_hash, mutex_hash, rwlock_hash)",
+      0 },
     { "quiet", 'q', NULL, 0, "Say nothing but what failed", 0 },
     { NULL, 0, NULL, 0, NULL, 0 },
 };
@@ -224,6 +247,22 @@ run(const struct avicemu_mock_scenario *scenario, int quiet)
     return report;
 }
 
+/* Several runs, a table. The exit status. */
+static int
+sweep(const struct arguments *arguments,
+      const struct avicemu_mock_scenario *scenario)
+{
+    const struct sweep s = { .ratios = arguments->ratios,
+                             .designs = arguments->designs,
+                             .json = arguments->json,
+                             .quiet = arguments->quiet };
+    struct sigaction action = { .sa_handler = on_signal };
+
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    return sweep_run(&s, scenario);
+}
+
 static int
 scenario_read(const struct arguments *arguments,
               struct avicemu_mock_scenario *scenario)
@@ -262,7 +301,7 @@ main(int argc, char **argv)
         NULL
     };
     static struct avicemu_mock_scenario scenario;
-    struct arguments arguments = { NULL, NULL, NULL, NULL, 0 };
+    struct arguments arguments = { .quiet = 0 };
     struct avicemu_mock_report *report;
     int status;
 
@@ -270,6 +309,9 @@ main(int argc, char **argv)
     (void)argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     if (scenario_read(&arguments, &scenario) != 0) {
         return EXIT_USAGE;
+    }
+    if (arguments.ratios != NULL || arguments.designs != NULL) {
+        return sweep(&arguments, &scenario);
     }
     report = run(&scenario, arguments.quiet);
     if (report == NULL) {

@@ -26,11 +26,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if !defined(__GNUC__) || defined(AVICEMU_VARIANT)
+#define AVICEMU_API /* a variant exports a table: <avicemu/mock/variant.h> */
+#else
+#define AVICEMU_API __attribute__((visibility("default")))
+#endif
+
 #if defined(__GNUC__)
-#define AVICEMU_API               __attribute__((visibility("default")))
 #define AVICEMU_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
-#define AVICEMU_API
 #define AVICEMU_PRINTF(fmt, args)
 #endif
 
@@ -38,9 +42,9 @@
 extern "C" {
 #endif
 
-struct avicemu_host; /* VM ids, the memory map, physical CPUs */
-struct avicemu_vm;   /* one guest: its vCPUs and the APIC map */
-struct avicemu_vcpu; /* one virtual CPU with its local APIC */
+struct avicemu_host;  /* VM ids, the memory map, physical CPUs */
+struct avicemu_vm;    /* one guest: its vCPUs and the APIC map */
+struct avicemu_vcpu;  /* one virtual CPU with its local APIC */
 struct avicemu_iommu; /* posts interrupts of devices; of a host with AVIC */
 
 /** What became of a guest's memory-mapped or MSR access. */

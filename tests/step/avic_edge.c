@@ -47,7 +47,7 @@ avic_ga_interrupt(void *opaque, struct avicemu_iommu *iommu)
     avicemu_step_store(&e->ga, 4, 1);
 }
 
-/* ---- memory: at the same addresses in every schedule ---------------------- */
+/* ---- memory: at the same addresses in every schedule --------------------- */
 
 static struct {
     _Alignas(4096) unsigned char bytes[4u << 20];

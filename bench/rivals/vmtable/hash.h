@@ -4,112 +4,75 @@
 
 /*
  * The kernel's VM table, without its protection: 256 buckets of VMs by id, each
- * with its vCPUs by index. Layout 24/8. The rivals, a folder each, add a lock
- * or RCU, and export this face with their name.
+ * with its vCPUs by index. A rival's vmtable_impl.h defines before it includes
+ * this file
+ *
+ *   struct guard, guard_init(), guard_fini()
+ *   guard_write(), guard_write_end()   around a change
+ *   guard_read(), guard_read_end()     around one look-up
+ *   guard_wait()                       between a removal and its free
+ *
+ * and its vmtable.c is hash.c. As in the kernel nothing protects the wake that
+ * follows a look-up: a batch is no section, and a removal does not wait for it.
  */
 
+#include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include "rivals/vmtable/keys.h"
 
 #define HASH_BUCKETS 256u
 
 struct hash_vm {
     _Atomic(struct hash_vm *) next;
     uint32_t id;
-    uint32_t nr;
-    void *vcpus[];
+    uint32_t nr_vcpus; /* under the lock */
+    _Atomic(struct avicemu_vcpu *) vcpus[];
 };
 
-struct hash {
+struct ae_vmtable {
+    const struct avicemu_allocator *allocator;
+    uint32_t index_bits;
+    _Alignas(64) struct guard guard;
     _Atomic(struct hash_vm *) buckets[HASH_BUCKETS];
 };
 
-struct vmtable_rival {
-    void *(*create)(void);
-    void (*destroy)(void *table);
-    /* A VM with nr vCPUs, keys_who() each. */
-    bool (*insert)(void *table, uint32_t id, uint32_t nr);
-    void (*remove)(void *table, uint32_t id);
-    /* n look-ups; how many found whom they should. */
-    uint64_t (*find)(void *table, struct keys *keys, uint64_t n);
+struct ae_drain {
+    const struct avicemu_allocator *allocator;
 };
 
-static inline _Atomic(struct hash_vm *) *
-hash_bucket(struct hash *h, uint32_t id)
+/* As the kernel's hash_min() does it. */
+static inline uint32_t
+hash_bucket(uint32_t id)
 {
-    return &h->buckets[id * 0x61c88647u >> 24];
-}
-
-static inline void *
-hash_find(struct hash *h, uint32_t tag)
-{
-    struct hash_vm *vm =
-        atomic_load_explicit(hash_bucket(h, tag >> 8), memory_order_acquire);
-
-    while (vm != NULL && vm->id != tag >> 8) {
-        vm = atomic_load_explicit(&vm->next, memory_order_acquire);
-    }
-    return vm != NULL && (tag & 0xffu) < vm->nr ? vm->vcpus[tag & 0xffu] : NULL;
+    return id * 0x61c88647u >> 24;
 }
 
 static inline struct hash_vm *
-hash_vm_new(uint32_t id, uint32_t nr)
+hash_vm(const struct ae_vmtable *t, uint32_t id)
 {
-    struct hash_vm *vm = calloc(1, sizeof(*vm) + nr * sizeof(vm->vcpus[0]));
-
-    if (vm != NULL) {
-        vm->id = id;
-        vm->nr = nr;
-        for (uint32_t i = 0; i < nr; i++) {
-            vm->vcpus[i] = keys_who(id << 8 | i);
-        }
-    }
-    return vm;
-}
-
-static inline void
-hash_insert(struct hash *h, struct hash_vm *vm)
-{
-    _Atomic(struct hash_vm *) *at = hash_bucket(h, vm->id);
-
-    atomic_store_explicit(&vm->next, atomic_load(at), memory_order_relaxed);
-    atomic_store_explicit(at, vm, memory_order_release);
-}
-
-/* Out of its chain; the caller frees it. */
-static inline struct hash_vm *
-hash_remove(struct hash *h, uint32_t id)
-{
-    _Atomic(struct hash_vm *) *at = hash_bucket(h, id);
-    struct hash_vm *vm = atomic_load(at);
+    struct hash_vm *vm = atomic_load_explicit(&t->buckets[hash_bucket(id)],
+                                              memory_order_acquire);
 
     while (vm != NULL && vm->id != id) {
-        at = &vm->next;
-        vm = atomic_load(at);
-    }
-    if (vm != NULL) {
-        atomic_store_explicit(at, atomic_load(&vm->next), memory_order_release);
+        vm = atomic_load_explicit(&vm->next, memory_order_acquire);
     }
     return vm;
 }
 
-static inline void
-hash_clear(struct hash *h)
+static inline struct avicemu_vcpu *
+ae_vmtable_find(const struct ae_vmtable *t, uint32_t tag)
 {
-    for (uint32_t i = 0; i < HASH_BUCKETS; i++) {
-        struct hash_vm *vm = atomic_load(&h->buckets[i]);
+    struct guard *guard = (struct guard *)(uintptr_t)&t->guard;
 
-        while (vm != NULL) {
-            struct hash_vm *next = atomic_load(&vm->next);
+    guard_read(guard);
+    const struct hash_vm *vm = hash_vm(t, tag >> t->index_bits);
+    struct avicemu_vcpu *vcpu =
+        vm == NULL ? NULL
+                   : atomic_load_explicit(
+                         &vm->vcpus[tag & ((1u << t->index_bits) - 1)],
+                         memory_order_acquire);
 
-            free(vm);
-            vm = next;
-        }
-    }
+    guard_read_end(guard);
+    return vcpu;
 }
 
 #endif

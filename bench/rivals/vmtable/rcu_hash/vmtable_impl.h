@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef RIVAL_VMTABLE_IMPL_H
+#define RIVAL_VMTABLE_IMPL_H
+
 /*
- * A rival of lib/hv/vmtable: the kernel's table after, read under RCU, with a
- * section per look-up, as there: nothing protects the wake that follows. The
- * writer waits for a grace period before the free; the kernel's does not.
+ * A rival of lib/hv/vmtable: the kernel's table after, read under RCU, a
+ * section per look-up. The writer waits for a grace period before the free; the
+ * kernel's does not.
  */
 
 #include <pthread.h>
@@ -13,51 +16,51 @@ struct guard {
     pthread_mutex_t lock; /* of the writers */
 };
 
-static void
+static inline void
 guard_init(struct guard *g)
 {
     (void)pthread_mutex_init(&g->lock, NULL);
 }
 
-static void
+static inline void
 guard_fini(struct guard *g)
 {
     (void)pthread_mutex_destroy(&g->lock);
 }
 
-static void
+static inline void
 guard_write(struct guard *g)
 {
     (void)pthread_mutex_lock(&g->lock);
 }
 
-static void
+static inline void
 guard_write_end(struct guard *g)
 {
     (void)pthread_mutex_unlock(&g->lock);
 }
 
-static void
-guard_read(struct guard *g)
+static inline void
+guard_read(const struct guard *g)
 {
     (void)g;
     ae_rcu_enter();
 }
 
-static void
-guard_read_end(struct guard *g)
+static inline void
+guard_read_end(const struct guard *g)
 {
     (void)g;
     ae_rcu_leave();
 }
 
-static void
-guard_wait(struct guard *g)
+static inline void
+guard_wait(const struct guard *g)
 {
     (void)g;
     ae_rcu_synchronize();
 }
 
-#include "rivals/vmtable/guarded.h"
+#include "rivals/vmtable/hash.h"
 
-VMTABLE_RIVAL(vmtable_rcu_hash);
+#endif
