@@ -5,14 +5,21 @@
 #
 # Installs what is missing (root or sudo) and says what, builds the release in
 # build/, boots a real guest on /dev/kvm with 1, 2 and 4 vCPUs, its interrupt
-# controllers all this library's, then runs a scenario on the mock host. The
-# last lines are the paths of what it left. Ctrl-C ends the part that runs.
+# controllers all this library's, then runs fio-12x32 on the mock host at pCPU
+# to vCPU 1:1 to 1:4, with the library and two rivals in turn; or the scenario
+# that is named, once. The last lines are the paths of what it left. Ctrl-C ends
+# the part that runs.
 set -u
 AE_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$AE_TOP/scripts/packages.sh"
 . "$AE_TOP/scripts/build.sh"
 
-scenario=${1:-$AE_TOP/examples/scenarios/ground-floor.ini}
+scenario=${1:-$AE_TOP/examples/scenarios/fio-12x32.ini}
+if [ $# -eq 0 ]; then
+    table=(--ratios 1:1,1:2,1:3,1:4 --designs spinlock_hash,rcu_hash,library)
+else
+    table=()
+fi
 results=$AE_TOP/build/results
 bin=$AE_TOP/build/examples
 vmm=$bin/kvm_vmm
@@ -51,7 +58,7 @@ if [ $interrupted -eq 0 ]; then
     json=$results/$(basename "$scenario" .ini).json
     rm -f "$json"
     printf '\n== The mock host: %s\n' "$(basename "$scenario")"
-    "$bin/avicemu-host" --json "$json" "$scenario" || rc=1
+    "$bin/avicemu-host" "${table[@]}" --json "$json" "$scenario" || rc=1
     [ ! -f "$json" ] || left+=("$json")
 fi
 
