@@ -19,6 +19,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/step.h"
+
 #define HASH_BUCKETS 256u
 
 struct hash_vm {
@@ -65,6 +67,8 @@ ae_vmtable_find(const struct ae_vmtable *t, uint32_t tag)
 
     guard_read(guard);
     const struct hash_vm *vm = hash_vm(t, tag >> t->index_bits);
+
+    AE_STEP(hash_found);
     struct avicemu_vcpu *vcpu =
         vm == NULL ? NULL
                    : atomic_load_explicit(

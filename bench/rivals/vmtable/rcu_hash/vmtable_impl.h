@@ -58,7 +58,9 @@ static inline void
 guard_wait(const struct guard *g)
 {
     (void)g;
+#ifndef RIVAL_NO_GRACE_PERIOD
     ae_rcu_synchronize();
+#endif
 }
 
 #include "rivals/vmtable/hash.h"
