@@ -2,9 +2,9 @@
 /*
  * A device's interrupt, from its write to whom is told, against one locked or:
  * through device table and remapping entry to a running vCPU, whose doorbell is
- * a word; to a preempted one; to a blocked one with the notifier's drain and its
- * wake-up. The GA log alone: an append with 1, 2 and 8 producers, and a drain,
- * per entry.
+ * a word; to a preempted one; to a blocked one with the notifier's drain and
+ * its wake-up. The GA log alone: an append with 1, 2 and 8 producers, and a
+ * drain, per entry.
  */
 
 #include <stdlib.h>

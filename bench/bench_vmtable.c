@@ -14,9 +14,11 @@
  * off: their p99 and p99.9 are of look-ups, not of samples of many.
  *
  * Rows -writer count changes a second, of 100,000 asked, beside one reader or
- * 8; rows -change what one takes, in ns. The library's remove waits until every
- * batch that may have found the vCPU has ended, which the rivals' does not:
- * where readers are more than CPUs, for those that were put aside in a batch.
+ * 8: a vCPU of a VM with another one is published and removed, and nobody waits
+ * for readers; rows -change what one takes, in ns. Rows -teardown are the last
+ * vCPU of a VM: published, removed, and waited for, in ns. The library waits
+ * for every batch that may have found the vCPU, wakes included, which no rival
+ * does: the RCU hash waits for look-ups, the locks for nothing.
  */
 
 #include <sched.h>
@@ -29,7 +31,8 @@
 #include "variant.h"
 
 #define OTHERS    256u      /* look-ups of the others at a time */
-#define EXTRA_TAG 0x138800u /* the writer's: VM 5000 */
+#define EXTRA_TAG 0x138801u /* the writer's: VM 5000, of which one stays */
+#define LAST_TAG  0x138900u /* VM 5001's only one */
 #define CHANGES_S 100000u
 #define WRITE_MS  200u
 
@@ -53,6 +56,7 @@ struct vmtable {
     struct design rival; /* loop NULL: the floor */
     void **floor;
     bool writes; /* the last thread does */
+    bool tears_down;
     struct {
         _Alignas(128) struct keys keys;
     } readers[CROWD_MAX + 1];
@@ -101,7 +105,12 @@ change(struct vmtable *v, uint32_t what)
     }
     /* Late ones are made up for, as far as it can. */
     v->next = (v->next == 0 ? from : v->next) + 2 * bench_tsc_hz() / CHANGES_S;
-    if (d->loop->publish(d->table, EXTRA_TAG)) {
+    if (v->tears_down) {
+        (void)d->loop->publish(d->table, LAST_TAG);
+        d->loop->remove(d->table, LAST_TAG);
+        d->loop->synchronize(d->table);
+    } else {
+        (void)d->loop->publish(d->table, EXTRA_TAG);
         d->loop->remove(d->table, EXTRA_TAG);
     }
     (void)atomic_fetch_add(&v->ticks, bench_tsc() - from);
@@ -174,6 +183,7 @@ design_open(struct design *d, const char *name, const struct keys *k,
     for (uint32_t i = 0; ok && i < k->nr; i++) {
         ok = d->loop->publish(d->table, keys_tag(k, i));
     }
+    ok = ok && d->loop->publish(d->table, EXTRA_TAG - 1);
     for (unsigned i = 0; ok && i < readers; i++) {
         d->readers[i] = d->loop->reader(d->table);
         ok = d->readers[i] != NULL;
@@ -188,6 +198,7 @@ design_close(const struct design *d, const struct keys *k)
         for (uint32_t i = 0; i < k->nr; i++) {
             d->loop->remove(d->table, keys_tag(k, i));
         }
+        d->loop->remove(d->table, EXTRA_TAG - 1);
         d->loop->destroy(d->table);
     }
 }
@@ -217,6 +228,8 @@ vmtable_open(const struct bench *b, uint32_t objects, void **ret)
         return bench_fail("no memory");
     }
     *v = (struct vmtable){ .writes = strstr(b->name, "-w") != NULL };
+    v->tears_down = strstr(b->name, "-teardown") != NULL;
+    v->writes |= v->tears_down;
     for (unsigned i = 0; i < threads; i++) {
         v->readers[i].keys = k;
         v->readers[i].keys.random = i + 1;
@@ -404,5 +417,15 @@ const struct bench bench_vmtable[] = {
            asked_rate),
     WRITER("vmtable-writer-8-vs-rcu", 9, "changes/s", "RCU hash", library_rate,
            base_rate),
+    WRITER("vmtable-writer-8-vs-spinlock", 9, "changes/s", "spinlock",
+           library_rate, base_rate),
+    WRITER("vmtable-writer-8-vs-mutex", 9, "changes/s", "mutex", library_rate,
+           base_rate),
+    WRITER("vmtable-writer-8-change-vs-spinlock", 9, "ns", "spinlock",
+           library_change, base_change),
+    WRITER("vmtable-teardown-vs-rcu", 2, "ns", "RCU hash", library_change,
+           base_change),
+    WRITER("vmtable-teardown-8-vs-rcu", 9, "ns", "RCU hash", library_change,
+           base_change),
     { .name = NULL },
 };

@@ -24,6 +24,7 @@ struct variant_vmtable {
     /* A tag of keys_who(). */
     bool (*publish)(void *table, uint32_t tag);
     void (*remove)(void *table, uint32_t tag);
+    void (*synchronize)(void *table);
     /* n look-ups, in batches of a drain each; how many found whom they should.
      */
     uint64_t (*find)(void *table, void *reader, struct keys *keys, uint64_t n);

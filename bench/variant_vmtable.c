@@ -5,7 +5,7 @@
  * The check is the contract of hv/vmtable.h: who is found after publish and
  * after remove, what publish refuses; that two readers find nothing mixed while
  * a writer changes the table; and that nobody who was removed is still in use
- * by a batch when remove has returned.
+ * by a batch when synchronize has returned.
  */
 
 #include <pthread.h>
@@ -67,6 +67,12 @@ loop_remove(void *table, uint32_t tag)
     ae_vmtable_remove(table, tag);
 }
 
+static void
+loop_synchronize(void *table)
+{
+    ae_vmtable_synchronize(table);
+}
+
 static uint64_t
 loop_find(void *table, void *reader, struct keys *keys, uint64_t n)
 {
@@ -121,17 +127,18 @@ check_contract(struct ae_vmtable *t, struct ae_drain *d)
     }
     for (uint32_t vm = 1; vm < 600; vm += 7) {
         for (uint32_t i = 0; i < 256; i += 51) {
-            ae_vmtable_remove(t, vm << 8 | i);
+            loop_remove(t, vm << 8 | i);
             if (!finds(t, d, vm << 8 | i, NULL)) {
                 return "a removed tag is found";
             }
         }
     }
-    ae_vmtable_remove(t, 0x12345678);
+    loop_remove(t, 0x12345678);
+    loop_synchronize(t);
     return NULL;
 }
 
-/* Whoever was removed is dead when remove has returned. */
+/* Whoever was removed is dead when synchronize has returned. */
 struct racing {
     struct ae_vmtable *table;
     struct ae_drain *drain;
@@ -183,7 +190,8 @@ check_race(struct ae_vmtable *t, struct ae_drain *d)
         if (i % 8 == 0) {
             (void)sched_yield();
         }
-        ae_vmtable_remove(t, RACE_TAG);
+        loop_remove(t, RACE_TAG);
+        loop_synchronize(t);
         atomic_store(&r.alive, 0);
     }
     atomic_store(&r.over, 1);
@@ -193,7 +201,7 @@ check_race(struct ae_vmtable *t, struct ae_drain *d)
     }
     return atomic_load(&r.late) == 0
                ? NULL
-               : "remove returns while a batch still wakes who was removed";
+               : "synchronize returns while a batch wakes who was removed";
 }
 
 static const char *
@@ -218,6 +226,7 @@ static const struct variant_vmtable loop = {
     .reader = loop_reader,
     .publish = loop_publish,
     .remove = loop_remove,
+    .synchronize = loop_synchronize,
     .find = loop_find,
     .check = loop_check,
 };

@@ -404,6 +404,7 @@ ae_vcpu_destroy(struct avicemu_vcpu *vcpu)
     ae_posting_close(vcpu);
     if (vcpu->vm->tables != NULL) {
         ae_vmtable_remove(&vcpu->vm->host->vmtable, vcpu->posting.ga_tag);
+        ae_vmtable_synchronize(&vcpu->vm->host->vmtable);
         ae_tables_unpublish(vcpu);
     }
     bool flipped = ae_apicmap_remove(&vcpu->vm->map, vcpu);

@@ -17,11 +17,13 @@
  * of 64 entries 2.6 times its time, of 512 2.0, of 256 1.7 to 2.3. (Slots of
  * tag and pointer, to be compared, would take twice the memory per entry.)
  *
- * Nodes are type-stable: an empty one leaves the tree, and serves again
- * elsewhere; memory goes back only with the table. So with ids that go round,
+ * Nodes are type-stable: one that the next ae_vmtable_synchronize() finds empty
+ * leaves the tree, and serves again elsewhere; memory goes back only with the
+ * table. So with ids that go round,
  *
  *   leaves <= most leaves that were in use at a time, middle nodes likewise
- *   in use: leaves with a vCPU; middle nodes with a leaf (2048 ids of 24/8)
+ *   in use: leaves with a vCPU, or emptied since the last synchronize;
+ *           middle nodes with a leaf (2048 ids of 24/8)
  *
  * Protection. No reader registers, and a look-up costs nothing but its loads:
  * a batch of look-ups and of the wakes that follow them is bracketed by its
@@ -38,13 +40,18 @@
  * either seen on the list, or begins after the lock was released by which the
  * entry was cleared.
  *
+ * Removal and waiting are two calls. To remove costs the lock and a store,
+ * however many read; and who takes a VM down waits once, not for each vCPU.
+ *
  * Invariants, when quiet
- *   node.nr = entries of it that are not 0 > 0, but for the root
+ *   node.nr = entries of it that are not 0 > 0, but for the root and for
+ *             leaves on the list of emptied ones
  *   seq is even for every drain
  *
  * Edges
  *   drain A ae_drain_begin()     seq odd       -> entries read  seq_cst
- *         B ae_vmtable_remove()  entry cleared -> seq read      seq_cst
+ *         B ae_vmtable_remove(), ae_vmtable_synchronize()
+ *                                entry cleared -> seq read      seq_cst
  *         and A ae_drain_end(): last wake, then seq even (release); B's read
  *         of it, then the free.
  *   vcpu  A ae_vmtable_publish() what is pointed at -> pointer  release
@@ -53,8 +60,9 @@
  *
  * May overlap: see vmtable.h.
  *
- * Progress: find, begin, end: wait-free. publish, drains: the lock, never
- * held for a wait. remove: also waits for at most one batch of each drain.
+ * Progress: find, begin, end: wait-free. publish, remove, drains: the lock,
+ * never held for a wait. synchronize: also waits for at most one batch of each
+ * drain.
  */
 
 #include "hv/vmtable.h"
@@ -98,10 +106,8 @@ node_take_locked(struct ae_vmtable *t, struct ae_vmt_node **list,
 static void
 node_push(struct ae_vmt_node **list, struct ae_vmt_node *node)
 {
-    if (node != NULL) {
-        node->next = *list;
-        *list = node;
-    }
+    node->next = *list;
+    *list = node;
 }
 
 static void
@@ -198,6 +204,7 @@ ae_vmtable_fini(struct ae_vmtable *t)
     if (t->allocator == NULL) {
         return;
     }
+    ae_vmtable_synchronize(t); /* emptied leaves */
     assert(t->root == NULL || t->root->nr == 0);
     nodes_free(t, t->free_mids, MID_ENTRIES);
     nodes_free(t, t->free_leaves, LEAF_ENTRIES);
@@ -234,7 +241,7 @@ publish_locked(struct ae_vmtable *t, uint32_t tag, struct avicemu_vcpu *vcpu)
      * held elsewhere. Test: race_drain. */
     ae_store_release_u64(p.in_leaf, (uintptr_t)vcpu);
     AE_STEP(vcpu_a);
-    if (p.leaf->nr++ == 0) {
+    if (p.leaf->nr++ == 0 && !p.leaf->is_emptied) { /* else it is there */
         ae_store_release_u64(p.in_mid, (uintptr_t)p.leaf);
         if (p.mid->nr++ == 0) {
             ae_store_release_u64(p.in_root, (uintptr_t)p.mid);
@@ -255,30 +262,56 @@ ae_vmtable_publish(struct ae_vmtable *t, uint32_t tag,
     return r;
 }
 
-/* Nodes that left the tree, which drains may still read. NULL: none. */
+void
+ae_vmtable_remove(struct ae_vmtable *t, uint32_t tag)
+{
+    ae_lock(&t->lock);
+    struct path p = path_locked(t, tag);
+
+    if (p.leaf != NULL && entry_locked(p.in_leaf) != 0) {
+        /* ORD drain.B: the entry cleared, then the seqs. Partner: drain.A in
+         * ae_drain_begin(). If weaker: see ae_vmt_entry(). Test: race_drain. */
+        ae_store_seqcst_u64(p.in_leaf, 0);
+        if (--p.leaf->nr == 0 && !p.leaf->is_emptied) {
+            p.leaf->is_emptied = true;
+            p.leaf->tag = tag;
+            node_push(&t->emptied, p.leaf);
+        }
+    }
+    ae_unlock(&t->lock);
+    AE_STEP(drain_b);
+}
+
+/* ---- waiting ------------------------------------------------------------ */
+
+/* Nodes that left the tree, which drains may still read. */
 struct gone {
-    struct ae_vmt_node *mid, *leaf;
+    struct ae_vmt_node *mids, *leaves;
 };
 
+/* The emptied leaves that are still empty, and middle nodes without others. */
 static struct gone
-unpublish_locked(struct ae_vmtable *t, uint32_t tag)
+emptied_unlink_locked(struct ae_vmtable *t)
 {
-    struct path p = path_locked(t, tag);
-    struct gone gone = { .mid = NULL };
+    struct gone gone = { .mids = NULL };
+    struct ae_vmt_node *leaf;
 
-    if (p.leaf == NULL || entry_locked(p.in_leaf) == 0) {
-        return gone;
-    }
-    /* ORD drain.B: the entry cleared, then the seqs. Partner: drain.A in
-     * ae_drain_begin(). If weaker: see ae_vmt_entry(). Test: race_drain. */
-    ae_store_seqcst_u64(p.in_leaf, 0);
-    if (--p.leaf->nr == 0) {
+    while ((leaf = t->emptied) != NULL) {
+        t->emptied = leaf->next;
+        leaf->is_emptied = false;
+        if (leaf->nr != 0) {
+            continue;
+        }
+        struct path p = path_locked(t, leaf->tag);
+
+        assert(p.leaf == leaf);
+        /* ORD drain.B: as in ae_vmtable_remove(). */
         ae_store_seqcst_u64(p.in_mid, 0);
-        gone.leaf = p.leaf;
+        node_push(&gone.leaves, leaf);
         if (--p.mid->nr == 0) {
             ae_store_seqcst_u64(p.in_root, 0);
             t->root->nr--;
-            gone.mid = p.mid;
+            node_push(&gone.mids, p.mid);
         }
     }
     return gone;
@@ -307,19 +340,30 @@ drains_wait(const struct ae_vmtable *t)
     }
 }
 
+static void
+nodes_push_locked(struct ae_vmt_node **list, struct ae_vmt_node *nodes)
+{
+    while (nodes != NULL) {
+        struct ae_vmt_node *next = nodes->next;
+
+        node_push(list, nodes);
+        nodes = next;
+    }
+}
+
 void
-ae_vmtable_remove(struct ae_vmtable *t, uint32_t tag)
+ae_vmtable_synchronize(struct ae_vmtable *t)
 {
     ae_lock(&t->lock);
-    struct gone gone = unpublish_locked(t, tag);
+    struct gone gone = emptied_unlink_locked(t);
 
     ae_unlock(&t->lock);
     AE_STEP(drain_b);
     drains_wait(t);
-    if (gone.leaf != NULL) {
+    if (gone.leaves != NULL) {
         ae_lock(&t->lock);
-        node_push(&t->free_leaves, gone.leaf);
-        node_push(&t->free_mids, gone.mid);
+        nodes_push_locked(&t->free_leaves, gone.leaves);
+        nodes_push_locked(&t->free_mids, gone.mids);
         ae_unlock(&t->lock);
     }
 }

@@ -9,7 +9,8 @@
  *
  * Set-up: ae_vmid_get(), ae_tag_pack(), ae_vmtable_publish(), all before an
  * IRTE holds the tag. Tear-down: no IRTE holds the tag any more,
- * ae_vmtable_remove(), free the vCPU; ae_vmid_put() after the last one.
+ * ae_vmtable_remove() for one vCPU or many, ae_vmtable_synchronize(), free
+ * them; ae_vmid_put() after the last one.
  *
  * A notifier, for each batch of its GA log:
  *
@@ -27,12 +28,13 @@
 /*
  * What may overlap: y always, l one after the other (by a lock of the table's)
  *
- *                find  begin, end  publish  remove  drain_*
- *   find          y        y          y        y      y
- *   begin, end             1          y        y      2
- *   publish                           l        3      l
- *   remove                                     3      l
- *   drain_*                                           l
+ *                find  begin, end  publish  remove  synchronize  drain_*
+ *   find          y        y          y        y          y         y
+ *   begin, end             1          y        y          y         2
+ *   publish                           l        3          l         l
+ *   remove                                     3          l         l
+ *   synchronize                                           l         l
+ *   drain_*                                                         l
  *
  *   1 of different drains   2 not of the same drain
  *   3 l, but one call at a time about the same tag
@@ -53,11 +55,15 @@ ae_vmtable_fini(struct ae_vmtable *t);
 int
 ae_vmtable_publish(struct ae_vmtable *t, uint32_t tag,
                    struct avicemu_vcpu *vcpu);
-/* Nobody finds the tag any more, and whoever found it has ended his batch.
- * Takes the lock, and waits, without it, for batches that are under way: never
- * from inside one. An unknown tag is fine: then it only waits. */
+/* From now on nobody finds the tag; who found it before may still wake. An
+ * unknown tag is fine. Takes the lock; never waits for a batch. */
 void
 ae_vmtable_remove(struct ae_vmtable *t, uint32_t tag);
+/* Whoever found a tag that was removed before this call has ended his batch.
+ * Takes the lock, and waits, without it, for batches that are under way: never
+ * from inside one. */
+void
+ae_vmtable_synchronize(struct ae_vmtable *t);
 
 /* A reader for one notifier. 0, -ENOMEM. Takes the lock. */
 int

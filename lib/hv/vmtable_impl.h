@@ -18,8 +18,10 @@
 /* A node of the table: 0, or addresses of the nodes below, or of vCPUs. */
 struct ae_vmt_node {
     /* Under the lock. */
-    struct ae_vmt_node *next; /* of a list of nodes out of the table */
+    struct ae_vmt_node *next; /* of a list: out of the table, or emptied */
     uint32_t nr;              /* entries that are not 0 */
+    uint32_t tag;             /* an emptied leaf's: one that it had */
+    bool is_emptied;          /* a leaf in the table, on the list */
     /* Written under the lock, read by drains. */
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint64_t at[];
 };
@@ -37,11 +39,13 @@ struct ae_vmtable {
     /* Constant. */
     const struct avicemu_allocator *allocator;
     struct ae_vmt_node *root;
-    /* Pushed to under the lock, read by ae_vmtable_remove() without it. */
+    /* Pushed to under the lock, read by ae_vmtable_synchronize() without
+     * it. */
     _Atomic(struct ae_drain *) drains;
 
     /* Serialises writers; under it: the rest. */
     AE_ALIGNED(AE_CACHE_LINE) struct ae_lock lock;
+    struct ae_vmt_node *emptied; /* leaves */
     struct ae_vmt_node *free_mids;
     struct ae_vmt_node *free_leaves;
 };

@@ -239,6 +239,7 @@ test_found(void **state)
         ae_vmtable_remove(&f.table, some[i]); /* a second time: nothing */
     }
     ae_vmtable_remove(&f.table, 0x42);
+    ae_vmtable_synchronize(&f.table);
     end(&f);
 }
 
@@ -268,6 +269,7 @@ test_stale(void **state)
             fail_msg("id %x", id);
         }
         ae_vmtable_remove(&f.table, tag);
+        ae_vmtable_synchronize(&f.table);
         ae_vmid_put(&f.ids, id);
     }
     assert_int_equal(get_id(&f), 1);
@@ -276,6 +278,38 @@ test_stale(void **state)
     assert_ptr_equal(find(&f, stale), who(2));
     ae_vmtable_remove(&f.table, stale);
     end(&f);
+}
+
+/* Removed and published over and over between two synchronizes: no memory is
+ * taken for it, and the leaf goes when it is empty at the end, not before. */
+static void
+test_emptied(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    begin(&f, AE_TAG_24_8);
+    assert_int_equal(ae_vmtable_publish(&f.table, 0x300, who(1)), 0);
+    size_t bytes = f.bytes;
+
+    for (unsigned i = 0; i < 100; i++) {
+        ae_vmtable_remove(&f.table, 0x300);
+        assert_null(find(&f, 0x300));
+        assert_int_equal(ae_vmtable_publish(&f.table, 0x300, who(2)), 0);
+        assert_ptr_equal(find(&f, 0x300), who(2));
+    }
+    ae_vmtable_synchronize(&f.table);
+    assert_ptr_equal(find(&f, 0x300), who(2)); /* it was not empty */
+    ae_vmtable_remove(&f.table, 0x300);
+    assert_int_equal(f.table.root->nr, 1);
+    ae_vmtable_synchronize(&f.table);
+    assert_int_equal(f.table.root->nr, 0);
+    assert_int_equal(ae_vmtable_publish(&f.table, 0x8000000, who(3)), 0);
+    assert_ptr_equal(find(&f, 0x8000000), who(3));
+    assert_null(find(&f, 0x300));
+    assert_int_equal(f.bytes, bytes);
+    ae_vmtable_remove(&f.table, 0x8000000);
+    end(&f); /* its leaf is still on the list */
 }
 
 /* ---- a million ---------------------------------------------------------- */
@@ -320,6 +354,7 @@ test_million(void **state)
     for (uint32_t tag = 1u << 8; tag < (MILLION_VMS + 1) << 8; tag++) {
         ae_vmtable_remove(&f.table, tag);
     }
+    ae_vmtable_synchronize(&f.table);
     assert_int_equal(f.table.root->nr, 0);
     /* Elsewhere, in the same memory. */
     size_t bytes = f.bytes;
@@ -359,7 +394,7 @@ test_drains(void **state)
         assert_int_equal(ae_drain_create(&f.table, &more[1]), 0);
         assert_ptr_equal(more[1], last);
         assert_int_equal(f.nr_blocks, blocks);
-        ae_vmtable_remove(&f.table, 0x100); /* no drain is odd */
+        ae_vmtable_synchronize(&f.table); /* no drain is odd */
     }
     for (unsigned i = 0; i < NR(more); i++) {
         ae_drain_destroy(&f.table, more[i]);
@@ -417,6 +452,8 @@ main(void)
           test_ids_exhausted, NULL, NULL, NULL },
         { "a tag finds its vCPU from publish to remove", test_found, NULL, NULL,
           NULL },
+        { "a leaf emptied and filled again between two synchronizes",
+          test_emptied, NULL, NULL, NULL },
         { "a stale tag finds nobody, or the new owner's vCPU", test_stale, NULL,
           NULL, NULL },
         { "a million entries, twice in the same memory", test_million, NULL,

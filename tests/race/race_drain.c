@@ -105,6 +105,7 @@ live(const struct race *r, unsigned n)
     own->beside_one = m.inside[n] != 0;
     m.leaving[n] = 1;
     ae_vmtable_remove(&m.table, tag);
+    ae_vmtable_synchronize(&m.table);
     poison(own, life);
     m.ended++;
 }
@@ -244,7 +245,7 @@ int
 main(void)
 {
     const struct CMUnitTest tests[] = {
-        { "remove waits for the batch that has found what it removes",
+        { "synchronize waits for the batch that has found what was removed",
           test_drain, NULL, NULL, NULL },
     };
 

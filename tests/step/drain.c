@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Edge drain, explored: batches of look-ups and wakes against removals. When
- * remove has returned the vCPU is marked as freed: no wake may see that, and no
- * tag may find a vCPU of another one's, also where the table's nodes change
- * places.
+ * synchronize has returned the vCPU is marked as freed: no wake may see that,
+ * and no tag may find a vCPU of another one's, also where the table's nodes
+ * change places.
  */
 
 #include "base/alloc.h"
@@ -137,14 +137,18 @@ remove_0(void *opaque)
 {
     (void)opaque;
     ae_vmtable_remove(&table, TAG_0);
+    ae_vmtable_synchronize(&table);
     avicemu_step_store(&vcpus[0].freed, 4, 1);
 }
 
 static void
 remove_both(void *opaque)
 {
-    remove_0(opaque);
+    (void)opaque;
+    ae_vmtable_remove(&table, TAG_0);
     ae_vmtable_remove(&table, TAG_1);
+    ae_vmtable_synchronize(&table);
+    avicemu_step_store(&vcpus[0].freed, 4, 1);
     avicemu_step_store(&vcpus[1].freed, 4, 1);
 }
 
@@ -158,12 +162,36 @@ remove_0_publish_far(void *opaque)
     e->r[3] += ae_vmtable_publish(&table, TAG_FAR, address(2)) != 0;
 }
 
+static void
+remove_1(void *opaque)
+{
+    (void)opaque;
+    ae_vmtable_remove(&table, TAG_1);
+    ae_vmtable_synchronize(&table);
+    avicemu_step_store(&vcpus[1].freed, 4, 1);
+}
+
+/* A vCPU that comes back to the leaf it emptied, before and while another one's
+ * remover prunes. */
+static void
+remove_0_publish_0(void *opaque)
+{
+    struct edge *e = opaque;
+
+    ae_vmtable_remove(&table, TAG_0);
+    e->r[3] += ae_vmtable_publish(&table, TAG_0, address(0)) != 0;
+    ae_vmtable_remove(&table, TAG_0);
+    ae_vmtable_synchronize(&table);
+    avicemu_step_store(&vcpus[0].freed, 4, 1);
+}
+
 /* ---- rows --------------------------------------------------------------- */
 
 static int
 well(struct edge *e)
 {
     ae_vmtable_remove(&table, TAG_FAR);
+    ae_vmtable_synchronize(&table);
     int left = table.root->nr != 0;
 
     ae_vmtable_fini(&table);
@@ -201,6 +229,24 @@ static const struct edge_row rows[] = {
       well,
       2,
       { batch_0, remove_0_publish_far } },
+    { "drain: a batch against a leaf emptied and filled again",
+      0,
+      one_drain,
+      well,
+      2,
+      { batch_0, remove_0_publish_0 } },
+    { "drain: two removers that empty a middle node",
+      0,
+      two_vcpus,
+      well,
+      2,
+      { remove_0, remove_1 } },
+    { "drain: a leaf emptied and filled again against another's remover",
+      0,
+      two_vcpus,
+      well,
+      2,
+      { remove_0_publish_0, remove_1 } },
     { "drain: a registration against a removal",
       0,
       no_drain,

@@ -59,6 +59,7 @@ tear_down(void *opaque)
     struct scene *s = opaque;
 
     ae_vmtable_remove(&s->table, TAG);
+    ae_vmtable_synchronize(&s->table);
     free(s->vcpu);
     s->vcpu = NULL;
 }

@@ -35,6 +35,7 @@ ae_vmtable_fini(struct ae_vmtable *t)
     if (t->allocator == NULL) {
         return;
     }
+    ae_vmtable_synchronize(t);
     guard_fini(&t->guard);
     t->allocator = NULL;
 }
@@ -105,11 +106,26 @@ ae_vmtable_remove(struct ae_vmtable *t, uint32_t tag)
     }
     if (is_last) {
         vm_unlink(t, vm);
+        vm->gone = t->gone;
+        t->gone = vm;
     }
     guard_write_end(&t->guard);
-    if (is_last) {
-        guard_wait(&t->guard);
+}
+
+void
+ae_vmtable_synchronize(struct ae_vmtable *t)
+{
+    guard_write(&t->guard);
+    struct hash_vm *vm = t->gone;
+
+    t->gone = NULL;
+    guard_write_end(&t->guard);
+    guard_wait(&t->guard);
+    while (vm != NULL) {
+        struct hash_vm *next = vm->gone;
+
         ae_free(t->allocator, vm, vm_bytes(t));
+        vm = next;
     }
 }
 

@@ -10,10 +10,10 @@
  *   struct guard, guard_init(), guard_fini()
  *   guard_write(), guard_write_end()   around a change
  *   guard_read(), guard_read_end()     around one look-up
- *   guard_wait()                       between a removal and its free
+ *   guard_wait()                       between removals and their frees
  *
  * and its vmtable.c is hash.c. As in the kernel nothing protects the wake that
- * follows a look-up: a batch is no section, and a removal does not wait for it.
+ * follows a look-up: a batch is no section, and nothing waits for it.
  */
 
 #include <pthread.h>
@@ -27,6 +27,7 @@ struct hash_vm {
     _Atomic(struct hash_vm *) next;
     uint32_t id;
     uint32_t nr_vcpus; /* under the lock */
+    struct hash_vm *gone;
     _Atomic(struct avicemu_vcpu *) vcpus[];
 };
 
@@ -34,6 +35,7 @@ struct ae_vmtable {
     const struct avicemu_allocator *allocator;
     uint32_t index_bits;
     _Alignas(64) struct guard guard;
+    struct hash_vm *gone; /* out of the table, until synchronize; the lock */
     _Atomic(struct hash_vm *) buckets[HASH_BUCKETS];
 };
 
