@@ -122,12 +122,13 @@ is_msi(uint64_t address)
            AE_GET(address, MSI_ADDRESS_WINDOW) == AE_MSI_WINDOW;
 }
 
-/* HyperTransport's message types, as MSIs have them; 8: none such. */
+/* HyperTransport's message types, as MSIs have them. Type 7 ends an interrupt
+ * and is none: as the mode that MSIs have reserved. */
 static const uint8_t ht_modes[8] = {
     AVICEMU_DELIVERY_FIXED,  AVICEMU_DELIVERY_LOWEST,
     AVICEMU_DELIVERY_SMI,    AVICEMU_DELIVERY_NMI,
-    AVICEMU_DELIVERY_INIT,   8,
-    AVICEMU_DELIVERY_EXTINT, 8,
+    AVICEMU_DELIVERY_INIT,   AVICEMU_DELIVERY_SIPI,
+    AVICEMU_DELIVERY_EXTINT, AVICEMU_DELIVERY_REMOTE_READ,
 };
 
 static void
@@ -167,12 +168,11 @@ classify(struct ae_msi *m)
 
     if (is_ht(m->address)) {
         ht_decode(m->address, &m->message);
-        m->index = m->message.vector | (uint32_t)(m->message.mode & 7u) << 8;
+        m->index = m->message.vector | (uint32_t)m->message.mode << 8;
         if (low == HT_LINT0 || low == HT_LINT1) {
             return low == HT_LINT0 ? KIND_LINT0 : KIND_LINT1;
         }
-        return m->message.mode > 7 ? KIND_BLOCKED
-                                   : (enum kind)kinds[m->message.mode];
+        return (enum kind)kinds[m->message.mode];
     }
     ae_message_decode(m->address, m->data, &m->message);
     if (mode_2k(m) && m->message.logical) {

@@ -236,6 +236,33 @@ test_device_table(void **state)
     assert_int_equal(high, 0x900000000ull + 0xffffull * 32);
 }
 
+/* HyperTransport's types, not remapped: as MSIs have them, and always one that
+ * the public enum has. */
+static void
+test_ht_forwarded(void **state)
+{
+    static const enum avicemu_delivery modes[8] = {
+        AVICEMU_DELIVERY_FIXED,  AVICEMU_DELIVERY_LOWEST,
+        AVICEMU_DELIVERY_SMI,    AVICEMU_DELIVERY_NMI,
+        AVICEMU_DELIVERY_INIT,   AVICEMU_DELIVERY_SIPI,
+        AVICEMU_DELIVERY_EXTINT, AVICEMU_DELIVERY_REMOTE_READ,
+    };
+    struct rig *rig = *state;
+
+    rig_disable(rig, AVICEMU_CONTROL_IOMMU_EN);
+    for (unsigned type = 0; type < 8; type++) {
+        struct avicemu_hw_msi msi =
+            rig_msi(rig, 0xfdf8a57f60 | (uint64_t)type << 2, 0);
+
+        assert_int_equal(msi.outcome, F);
+        assert_int_equal(msi.message.mode, modes[type]);
+        assert_int_equal(msi.message.vector, 0xa5);
+        assert_int_equal(msi.message.dest, 0x7f);
+        assert_int_equal(msi.message.logical, 1);
+        assert_int_equal(msi.message.level, 1);
+    }
+}
+
 /* The message of a remapped entry. */
 static void
 test_remapped(void **state)
@@ -263,6 +290,8 @@ main(void)
     const struct CMUnitTest more[] = {
         cmocka_unit_test_setup_teardown(test_lengths, rig_setup, rig_teardown),
         cmocka_unit_test_setup_teardown(test_device_table, rig_setup,
+                                        rig_teardown),
+        cmocka_unit_test_setup_teardown(test_ht_forwarded, rig_setup,
                                         rig_teardown),
         cmocka_unit_test_setup_teardown(test_remapped, rig_setup, rig_teardown),
     };
