@@ -27,6 +27,7 @@
  *      Not with SupIOPF, nor with IG
  *   3  no memory where the DTE is; 4 where the IRTE or the page is
  *   8  IntCtl 0, type 5
+ * 2 and 4 tell the DTE's domain; 0 in the others.
  *
  * Invariants
  *   under way = begun and not finished; all stores of an interrupt lie between
@@ -198,6 +199,14 @@ event_address(const struct ae_msi *m)
 
 /* ---- ways out ----------------------------------------------------------- */
 
+/* The others have a PASID in its place, which an interrupt has not. */
+static bool
+tells_domain(enum ae_iommu_event_code code)
+{
+    return code == AE_IOMMU_EVENT_PAGE_FAULT ||
+           code == AE_IOMMU_EVENT_TABLE_HARDWARE;
+}
+
 static enum ae_msi_event
 aborted(struct ae_msi *m, enum ae_iommu_event_code code, uint64_t flags,
         uint64_t address)
@@ -205,8 +214,10 @@ aborted(struct ae_msi *m, enum ae_iommu_event_code code, uint64_t flags,
     m->outcome = AE_MSI_ABORTED;
     m->posted = AVICEMU_POST_DROPPED;
     m->fault = (uint32_t)code;
-    m->fault_flags = flags | (uint64_t)m->device_id << EVENT_DEVICE_ID_LOW |
-                     m->domain << EVENT_DOMAIN_ID_LOW;
+    m->fault_flags = flags | (uint64_t)m->device_id << EVENT_DEVICE_ID_LOW;
+    if (tells_domain(code)) {
+        m->fault_flags |= m->domain << EVENT_DOMAIN_ID_LOW;
+    }
     m->fault_address = address;
     m->phase = PHASE_EVENT;
     return AE_MSI_DTE;
