@@ -318,38 +318,39 @@ F(HT,                  LEVEL,         5,  5) \
 F(HT,                  MT,            4,  2)
 
 /*
- * MMIO registers of the interrupt path, 8 bytes each: offset, what a write
- * does, and which bits it can change. What is in no row reads 0. The PPR log
- * is there to be initialised, and never runs. [IOMMU 3.4 MMIO registers]
+ * MMIO registers of the interrupt path, 8 bytes each: offset, the feature that
+ * it needs, what a write does, and which bits it can change. What is in no row,
+ * or lacks its feature, reads 0. The PPR log is there to be initialised, and
+ * never runs. [IOMMU 3.4 MMIO registers]
  */
 #define IOMMU_REGS(X) \
-/* name         offset  write         writable */ \
-X(DEVICE_TABLE, 0x0000, PLAIN,        0x000ffffffffff1ff) \
-X(COMMAND_BASE, 0x0008, COMMAND_BASE, 0x0f0ffffffffff000) \
-X(EVENT_BASE,   0x0010, EVENT_BASE,   0x0f0ffffffffff000) \
-X(CONTROL,      0x0018, CONTROL,      0) \
-X(EXCL_BASE,    0x0020, PLAIN,        0x000ffffffffff003) \
-X(EXCL_LIMIT,   0x0028, PLAIN,        0x000ffffffffff000) \
-X(EFR,          0x0030, READ_ONLY,    0) \
-X(PPR_BASE,     0x0038, PLAIN,        0x0f0ffffffffff000) \
-X(GA_BASE,      0x00e0, GA_BASE,      0x0f0ffffffffff000) \
-X(GA_TAIL_WORD, 0x00e8, GA_TAIL_WORD, 0x000ffffffffffff8) \
-X(MISC,         0x0150, READ_ONLY,    0) \
-X(MSI_CAP,      0x0158, PLAIN,        0xfffffffc00710000) \
-X(MSI_DATA,     0x0160, PLAIN,        0x0000ffffffffffff) \
-X(XT_EVENT,     0x0170, PLAIN,        0xff0001ffffffff04) \
-X(XT_PPR,       0x0178, PLAIN,        0xff0001ffffffff04) \
-X(XT_GA,        0x0180, PLAIN,        0xff0001ffffffff04) \
-X(EFR2,         0x01a0, READ_ONLY,    0) \
-X(COMMAND_HEAD, 0x2000, COMMAND_HEAD, 0x7fff0) \
-X(COMMAND_TAIL, 0x2008, COMMAND_TAIL, 0x7fff0) \
-X(EVENT_HEAD,   0x2010, EVENT_HEAD,   0x7fff0) \
-X(EVENT_TAIL,   0x2018, EVENT_TAIL,   0x7fff0) \
-X(STATUS,       0x2020, STATUS,       0) \
-X(PPR_HEAD,     0x2030, PLAIN,        0x7fff0) \
-X(PPR_TAIL,     0x2038, PLAIN,        0x7fff0) \
-X(GA_HEAD,      0x2040, GA_HEAD,      0x7fff8) \
-X(GA_TAIL,      0x2048, GA_TAIL,      0x7fff8)
+/* name         offset  needs         write         writable */ \
+X(DEVICE_TABLE, 0x0000, NOTHING,      PLAIN,        0x000ffffffffff1ff) \
+X(COMMAND_BASE, 0x0008, NOTHING,      COMMAND_BASE, 0x0f0ffffffffff000) \
+X(EVENT_BASE,   0x0010, NOTHING,      EVENT_BASE,   0x0f0ffffffffff000) \
+X(CONTROL,      0x0018, NOTHING,      CONTROL,      0) \
+X(EXCL_BASE,    0x0020, NOTHING,      PLAIN,        0x000ffffffffff003) \
+X(EXCL_LIMIT,   0x0028, NOTHING,      PLAIN,        0x000ffffffffff000) \
+X(EFR,          0x0030, NOTHING,      READ_ONLY,    0) \
+X(PPR_BASE,     0x0038, NOTHING,      PLAIN,        0x0f0ffffffffff000) \
+X(GA_BASE,      0x00e0, GAM,          GA_BASE,      0x0f0ffffffffff000) \
+X(GA_TAIL_WORD, 0x00e8, GAM,          GA_TAIL_WORD, 0x000ffffffffffff8) \
+X(MISC,         0x0150, MSI_CAP_MMIO, READ_ONLY,    0) \
+X(MSI_CAP,      0x0158, MSI_CAP_MMIO, PLAIN,        0xfffffffc00710000) \
+X(MSI_DATA,     0x0160, MSI_CAP_MMIO, PLAIN,        0x0000ffffffffffff) \
+X(XT_EVENT,     0x0170, XT,           PLAIN,        0xff0001ffffffff04) \
+X(XT_PPR,       0x0178, XT,           PLAIN,        0xff0001ffffffff04) \
+X(XT_GA,        0x0180, XT,           PLAIN,        0xff0001ffffffff04) \
+X(EFR2,         0x01a0, NOTHING,      READ_ONLY,    0) \
+X(COMMAND_HEAD, 0x2000, NOTHING,      COMMAND_HEAD, 0x7fff0) \
+X(COMMAND_TAIL, 0x2008, NOTHING,      COMMAND_TAIL, 0x7fff0) \
+X(EVENT_HEAD,   0x2010, NOTHING,      EVENT_HEAD,   0x7fff0) \
+X(EVENT_TAIL,   0x2018, NOTHING,      EVENT_TAIL,   0x7fff0) \
+X(STATUS,       0x2020, NOTHING,      STATUS,       0) \
+X(PPR_HEAD,     0x2030, NOTHING,      PLAIN,        0x7fff0) \
+X(PPR_TAIL,     0x2038, NOTHING,      PLAIN,        0x7fff0) \
+X(GA_HEAD,      0x2040, GAM,          GA_HEAD,      0x7fff8) \
+X(GA_TAIL,      0x2048, GAM,          GA_TAIL,      0x7fff8)
 /* clang-format on */
 
 /* Bytes of the MMIO region. */
@@ -391,7 +392,7 @@ enum ae_iommu_field {
 };
 #undef AE_FIELD_ENUM
 
-#define AE_IOMMU_REG_ENUM(name, offset, write, writable) AE_IOMMU_##name,
+#define AE_IOMMU_REG_ENUM(name, offset, needs, write, writable) AE_IOMMU_##name,
 enum ae_iommu_reg {
     IOMMU_REGS(AE_IOMMU_REG_ENUM) AE_NR_IOMMU_REGS
 };

@@ -30,7 +30,9 @@
  *   pointer
  *   GALogEn      rising with GALOverflow set: no start. The event log alike
  *   enables      rising with the bit set: a signal
- *   features     GAMEn, GALogEn, GAIntEn without GAMSup stay 0, and so on
+ *   features     GAMEn, GALogEn, GAIntEn without GAMSup stay 0, and so on; the
+ *                registers of the GA log, of XT and of the MSI capability are
+ *                there with GAMSup, XTSup and MsiCapMmioSup
  *   MSI          of the capability: the GA log has message number 1, events 0,
  *                if software allowed two
  *   base enable  of the capability locks the base until reset
@@ -69,15 +71,24 @@ enum write {
 
 struct row {
     uint16_t offset;
-    uint8_t write; /* enum write */
+    uint8_t write;  /* enum write */
+    uint64_t needs; /* any of these in EFR; 0: nothing */
     uint64_t writable;
 };
 
-#define ROW(name, offset_, write_, writable_) \
-    { .offset = (offset_), .write = WRITE_##write_, .writable = (writable_) },
+#define NEEDS_NOTHING      0
+#define NEEDS_GAM          AE_MASK64(EFR_GAM)
+#define NEEDS_XT           AE_MASK64(EFR_XT)
+#define NEEDS_MSI_CAP_MMIO AE_MASK64(EFR_MSI_CAP_MMIO)
+
+#define ROW(name, offset_, needs_, write_, writable_) \
+    { .offset = (offset_),                            \
+      .write = WRITE_##write_,                        \
+      .needs = NEEDS_##needs_,                        \
+      .writable = (writable_) },
 static const struct row rows[AE_NR_IOMMU_REGS] = { IOMMU_REGS(ROW) };
 
-#define ROW_ASSERT(name, offset, write, writable)                      \
+#define ROW_ASSERT(name, offset, needs, write, writable)               \
     static_assert((offset) % 8 == 0 && (offset) < AE_IOMMU_MMIO_BYTES, \
                   #name " is no register");
 IOMMU_REGS(ROW_ASSERT)
@@ -373,13 +384,16 @@ control_write(struct ae_iommu *iommu, uint64_t value, uint32_t *signals)
 
 /* ---- MMIO --------------------------------------------------------------- */
 
-/* The row at an offset, or its upper half; NULL: none. */
+/* The row at an offset, or its upper half; NULL: none with these features. */
 static const struct row *
-row_at(uint32_t offset)
+row_at(const struct ae_iommu *iommu, uint32_t offset)
 {
     for (unsigned i = 0; i < AE_NR_IOMMU_REGS; i++) {
-        if (rows[i].offset == (offset & ~7u)) {
-            return &rows[i];
+        const struct row *row = &rows[i];
+
+        if (row->offset == (offset & ~7u)) {
+            return row->needs == 0 || (iommu->efr & row->needs) != 0 ? row
+                                                                     : NULL;
         }
     }
     return NULL;
@@ -484,7 +498,7 @@ uint64_t
 ae_iommu_mmio_read(const struct ae_iommu *iommu, uint32_t offset,
                    unsigned bytes)
 {
-    const struct row *row = row_at(offset);
+    const struct row *row = row_at(iommu, offset);
 
     if (row == NULL || !is_access(offset, bytes)) {
         return 0;
@@ -511,7 +525,7 @@ void
 ae_iommu_mmio_write(struct ae_iommu *iommu, uint32_t offset, unsigned bytes,
                     uint64_t value, uint32_t *signals)
 {
-    const struct row *row = row_at(offset);
+    const struct row *row = row_at(iommu, offset);
 
     if (row == NULL || !is_access(offset, bytes)) {
         return;

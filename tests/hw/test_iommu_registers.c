@@ -165,6 +165,37 @@ test_features(void **state)
     }
 }
 
+/* So do registers: without it one reads 0 and keeps nothing. */
+static void
+test_registers_by_feature(void **state)
+{
+    static const struct {
+        uint32_t offset, feature;
+    } cases[] = {
+        { AVICEMU_IOMMU_GA_BASE, AVICEMU_IOMMU_GAM },
+        { AVICEMU_IOMMU_GA_TAIL_WORD, AVICEMU_IOMMU_GAM },
+        { AVICEMU_IOMMU_GA_HEAD, AVICEMU_IOMMU_GAM },
+        { AVICEMU_IOMMU_GA_TAIL, AVICEMU_IOMMU_GAM },
+        { AVICEMU_IOMMU_XT_EVENT, AVICEMU_IOMMU_XT },
+        { AVICEMU_IOMMU_XT_GA, AVICEMU_IOMMU_XT },
+        { 0x178, AVICEMU_IOMMU_XT },
+        { 0x158, AVICEMU_IOMMU_MSI_MMIO },
+        { 0x160, AVICEMU_IOMMU_MSI_MMIO },
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        void *opened = NULL;
+        uint32_t without = AVICEMU_IOMMU_DEFAULT & ~cases[i / 2].feature;
+        struct rig *rig =
+            fresh(&opened, i % 2 == 0 ? cases[i / 2].feature : without);
+
+        rig_write(rig, cases[i / 2].offset, UINT64_MAX);
+        assert_int_equal(rig_read(rig, cases[i / 2].offset) != 0, i % 2 == 0);
+        (void)rig_teardown(&opened);
+    }
+}
+
 /* Writes of a base and of hardware's pointer while the ring runs. */
 static void
 test_running(void **state)
@@ -313,6 +344,7 @@ main(void)
     const struct CMUnitTest more[] = {
         cmocka_unit_test_setup_teardown(test_accesses, rig_setup, rig_teardown),
         cmocka_unit_test(test_features),
+        cmocka_unit_test(test_registers_by_feature),
         cmocka_unit_test_setup_teardown(test_running, rig_setup, rig_teardown),
         cmocka_unit_test(test_status),
         cmocka_unit_test_setup_teardown(test_capability, rig_setup,

@@ -175,7 +175,8 @@ struct avicemu_hw_message {
  * How one signal is sent: by the MSI capability, or by the XT registers.
  *
  * @param signal  one AVICEMU_SIGNAL_*
- * @return 0, -EINVAL, -EAGAIN (software has masked it: nothing is sent)
+ * @return 0, -EINVAL, -EAGAIN (software has masked it, or there is no
+ *         MsiCapMmioSup and the MSI is programmed elsewhere: not sent here)
  */
 AVICEMU_API int
 avicemu_hw_iommu_signal(struct avicemu_hw_iommu *iommu, uint32_t signal,
