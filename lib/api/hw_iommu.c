@@ -282,6 +282,7 @@ avicemu_hw_iommu_msi_step(struct avicemu_hw_msi *msi)
 
     AE_CHECK(msi != NULL && msi->size == sizeof(*msi), AVICEMU_HW_NOTHING);
     m = engine(msi);
+    AE_CHECK(m->iommu != NULL, AVICEMU_HW_NOTHING);
     /* The one that this step is about, if it is about any. */
     notice =
         m->notice < m->remap.nr_notices ? &m->remap.notices[m->notice] : NULL;

@@ -264,6 +264,24 @@ test_steps(void **state)
     }
 }
 
+/* The host programmer's mistakes. */
+static void
+test_misuse(void **state)
+{
+    struct rig *rig = *state;
+    struct avicemu_hw_msi msi = { .size = sizeof(msi) };
+
+    assert_int_equal(avicemu_hw_iommu_msi_step(&msi), AVICEMU_HW_NOTHING);
+    assert_int_equal(avicemu_hw_iommu_msi_step(NULL), AVICEMU_HW_NOTHING);
+    msi.size--;
+    assert_int_equal(avicemu_hw_iommu_msi_step(&msi), AVICEMU_HW_NOTHING);
+    assert_int_equal(
+        avicemu_hw_iommu_msi_begin(rig->iommu, 0, RIG_FEE, 0, &msi), -EINVAL);
+    assert_int_equal(avicemu_hw_iommu_msi(rig->iommu, 0, RIG_FEE, 0, NULL),
+                     -EINVAL);
+    assert_int_equal(avicemu_hw_iommu_msi(NULL, 0, RIG_FEE, 0, &msi), -EINVAL);
+}
+
 /* A new target between the two reads: both tags are told. */
 static void
 test_retarget(void **state)
@@ -373,6 +391,7 @@ main(void)
         T(test_signals, rig_setup),      T(test_steps, rig_setup),
         T(test_retarget, rig_setup),     T(test_gappi, gappi_setup),
         T(test_lengths, rig_setup),      T(test_bad_rings, rig_setup),
+        T(test_misuse, rig_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

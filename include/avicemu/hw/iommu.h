@@ -255,7 +255,7 @@ AVICEMU_API int
 avicemu_hw_iommu_msi_begin(struct avicemu_hw_iommu *iommu, uint16_t device_id,
                            uint64_t address, uint32_t data,
                            struct avicemu_hw_msi *msi);
-/** The next step. @return msi->event */
+/** The next step. @return msi->event; NOTHING of one that was never begun */
 AVICEMU_API enum avicemu_hw_event
 avicemu_hw_iommu_msi_step(struct avicemu_hw_msi *msi);
 
