@@ -81,6 +81,8 @@ avicemu_describe_ga_entry(uint64_t entry, char *buf, size_t len)
     return (int)t.used;
 }
 
+/* All that have a name, for a log that comes from silicon: those that are not
+ * modelled by their number. */
 static const char *const event_names[16] = {
     [AE_IOMMU_EVENT_BAD_DTE] = "ILLEGAL_DEV_TABLE_ENTRY",
     [AE_IOMMU_EVENT_PAGE_FAULT] = "IO_PAGE_FAULT",
@@ -88,7 +90,13 @@ static const char *const event_names[16] = {
     [AE_IOMMU_EVENT_TABLE_HARDWARE] = "PAGE_TAB_HARDWARE_ERROR",
     [AE_IOMMU_EVENT_BAD_COMMAND] = "ILLEGAL_COMMAND_ERROR",
     [AE_IOMMU_EVENT_COMMAND_HARDWARE] = "COMMAND_HARDWARE_ERROR",
+    [7] = "IOTLB_INV_TIMEOUT",
     [AE_IOMMU_EVENT_BAD_REQUEST] = "INVALID_DEVICE_REQUEST",
+    [9] = "INVALID_PPR_REQUEST",
+    [10] = "EVENT_COUNTER_ZERO",
+    [11] = "GUEST_EVENT_FAULT",
+    [13] = "RMP_PAGE_FAULT",
+    [14] = "RMP_HARDWARE_ERROR",
 };
 
 int

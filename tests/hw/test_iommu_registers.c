@@ -326,8 +326,14 @@ test_describe(void **state)
                                  sizeof(line));
     assert_string_equal(line, "IO_PAGE_FAULT device 0123h domain 0055h flags "
                               "0008h address fffffffdf8050000h");
-    (void)avicemu_describe_event(0xf008005500000123, 0, line, sizeof(line));
-    assert_non_null(strstr(line, "reserved event"));
+    for (uint64_t code = 0; code < 16; code++) {
+        (void)avicemu_describe_event(code << 60, 0, line, sizeof(line));
+        assert_int_equal(strstr(line, "reserved event") != NULL,
+                         code == 0 || code == 12 || code == 15);
+    }
+    (void)avicemu_describe_event(0x7000000000000123, 0, line, sizeof(line));
+    assert_string_equal(line, "IOTLB_INV_TIMEOUT device 0123h domain 0000h "
+                              "flags 0000h address 0h");
     (void)avicemu_describe_iommu_status(0x710, line, sizeof(line));
     assert_string_equal(line, "CmdBufRun GALogRun GALOverflow GAInt");
     assert_int_equal(avicemu_describe_iommu_status(0, line, 4), 7);
