@@ -211,6 +211,8 @@ ae_iommu_init(struct ae_iommu *iommu, const struct ae_iommu_silicon *silicon)
     /* ORD none: nobody else has it yet. */
     ae_store_relaxed_u64(&iommu->command_base,
                          (uint64_t)AE_LOG_MIN_LENGTH << LOG_BASE_LENGTH_LOW);
+    plain_set(iommu, AE_IOMMU_PPR_BASE,
+              (uint64_t)AE_LOG_MIN_LENGTH << LOG_BASE_LENGTH_LOW);
     plain_set(iommu, AE_IOMMU_EFR, iommu->efr);
     plain_set(iommu, AE_IOMMU_EFR2, iommu->efr2);
     if ((iommu->efr & AE_MASK64(EFR_MSI_CAP_MMIO)) != 0) {
