@@ -6,6 +6,7 @@
  * caching], [IOMMU 2.7 GA log]
  */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "iommu_rig.h"
@@ -453,6 +454,83 @@ test_hole(void **state)
     assert_int_equal(msis[0].signals, AVICEMU_SIGNAL_GA);
 }
 
+/* Off and on with an entry in flight: the log goes on as it was. */
+static void
+test_log_goes_on(void **state)
+{
+    struct rig *rig = *state;
+    struct avicemu_hw_msi msi;
+
+    rig_guest(rig, 5, RIG_A, 0, 1);
+    hold(rig, &msi, 5, AVICEMU_HW_RESERVED);
+    rig_disable(rig, AVICEMU_CONTROL_GA_LOG_EN);
+    rig_enable(rig, AVICEMU_CONTROL_GA_LOG_EN);
+    assert_int_equal(rig_msi(rig, RIG_FEE, 5).nr_logged, 1);
+    assert_int_equal(rig_read(rig, AVICEMU_IOMMU_GA_TAIL), 0);
+    let_go(&msi);
+    assert_int_equal(rig_read(rig, AVICEMU_IOMMU_GA_TAIL), 16);
+    assert_int_equal(*rig_word(rig, RIG_GA_LOG, 1), 0x1000012300003007);
+}
+
+/* An overflow with an entry in flight: Run falls with that entry, as the wait
+ * for it in the recovery wants. */
+static void
+test_overflow_in_flight(void **state)
+{
+    struct rig *rig = *state;
+    struct avicemu_hw_msi msi;
+
+    rig_guest(rig, 5, RIG_A, 0, 1);
+    rig_write(rig, AVICEMU_IOMMU_GA_HEAD, 16);
+    hold(rig, &msi, 5, AVICEMU_HW_RESERVED);
+    assert_int_equal(rig_msi(rig, RIG_FEE, 5).nr_overflows, 1);
+    assert_int_equal(status(rig) & 0x700,
+                     AVICEMU_STATUS_GA_LOG_RUN | AVICEMU_STATUS_GA_OVERFLOW);
+    assert_int_equal(rig_msi(rig, RIG_FEE, 5).nr_logged, 0);
+    let_go(&msi);
+    assert_int_equal(status(rig) & 0x700,
+                     AVICEMU_STATUS_GA_OVERFLOW | AVICEMU_STATUS_GA_INT);
+    assert_int_equal(rig_read(rig, AVICEMU_IOMMU_GA_TAIL), 8);
+}
+
+/* Memory goes between two steps: a fault before the bit, after it a notice for
+ * whom the entry named first. */
+static void
+test_memory_goes(void **state)
+{
+    static const uint64_t base = 0x200000000;
+    struct rig *rig = *state;
+    uint64_t *memory = aligned_alloc(RIG_PAGE, RIG_PAGE);
+    struct avicemu_hw_msi msi;
+    uint64_t high = 0;
+
+    assert_non_null(memory);
+    memset(memory, 0, RIG_PAGE);
+    /* The page. */
+    assert_int_equal(avicemu_hw_memory_add(rig->memory, base, RIG_PAGE, memory),
+                     0);
+    rig_irte(rig, 5, 0x0000300700008585, base | 0x41);
+    hold(rig, &msi, 5, AVICEMU_HW_FETCHED);
+    assert_int_equal(avicemu_hw_memory_remove(rig->memory, base), 0);
+    let_go(&msi);
+    assert_int_equal(msi.fault, 4);
+    assert_int_equal(rig_event(rig, &high) >> 48, 0x4208);
+    assert_int_equal(high, base);
+    /* The table. */
+    assert_int_equal(avicemu_hw_memory_add(rig->memory, base, RIG_PAGE, memory),
+                     0);
+    rig_dte(rig, base | 2ull << 60 | 8 << 1 | 1);
+    memory[10] = 0x0000300700008581;
+    memory[11] = rig_address(RIG_A) | 0x41;
+    hold(rig, &msi, 5, AVICEMU_HW_IRR);
+    assert_int_equal(avicemu_hw_memory_remove(rig->memory, base), 0);
+    let_go(&msi);
+    assert_int_equal(msi.outcome, AVICEMU_HW_POSTED);
+    assert_int_equal(msi.nr_logged, 1);
+    assert_int_equal(*rig_word(rig, RIG_GA_LOG, 0), 0x1000012300003007);
+    free(memory);
+}
+
 /* The head may be any value: it costs entries, and no more. */
 static void
 test_wild_head(void **state)
@@ -489,6 +567,9 @@ main(void)
         T(test_cache_disabled, strict_setup),
         T(test_log_stops, rig_setup),
         T(test_hole, rig_setup),
+        T(test_log_goes_on, rig_setup),
+        T(test_overflow_in_flight, rig_setup),
+        T(test_memory_goes, rig_setup),
         T(test_wild_head, rig_setup),
     };
 
