@@ -74,13 +74,12 @@ avicemu_iommu_msi(struct avicemu_iommu *iommu, uint16_t device_id,
                   uint64_t address, uint32_t data,
                   struct avicemu_iommu_posted *ret)
 {
-    struct avicemu_iommu_posted posted = { .way = AVICEMU_WAY_ABORTED };
+    struct avicemu_iommu_posted unused;
+    struct avicemu_iommu_posted *posted = ret != NULL ? ret : &unused;
 
     AE_CHECK(iommu != NULL, -EINVAL);
-    ae_iommu_deliver(iommu, device_id, address, data, &posted);
-    if (ret != NULL) {
-        *ret = posted;
-    }
+    *posted = (struct avicemu_iommu_posted){ .way = AVICEMU_WAY_ABORTED };
+    ae_iommu_deliver(iommu, device_id, address, data, posted);
     return 0;
 }
 

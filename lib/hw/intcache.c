@@ -60,6 +60,9 @@ key_of(uint16_t device_id, uint32_t index)
 uint64_t
 ae_intcache_since(const struct ae_intcache *c, uint16_t device_id)
 {
+    if (c->lines == NULL) {
+        return 0;
+    }
     /* ORD drop.B: the epoch that this interrupt is counted in, then how often
      * was invalidated. Partner: drop.A in ae_intcache_drop(). If weaker: an
      * interrupt of the new epoch, for which nobody waits, goes by a forgotten

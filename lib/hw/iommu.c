@@ -386,19 +386,24 @@ control_write(struct ae_iommu *iommu, uint64_t value, uint32_t *signals)
 
 /* ---- MMIO --------------------------------------------------------------- */
 
+/* At an offset / 8: the row's number + 1; 0: there is none. */
+#define ROW_NUMBER(name, offset, needs, write, writable) \
+    [(offset) / 8] = AE_IOMMU_##name + 1,
+static const uint8_t row_numbers[] = { IOMMU_REGS(ROW_NUMBER) };
+
 /* The row at an offset, or its upper half; NULL: none with these features. */
 static const struct row *
 row_at(const struct ae_iommu *iommu, uint32_t offset)
 {
-    for (unsigned i = 0; i < AE_NR_IOMMU_REGS; i++) {
-        const struct row *row = &rows[i];
+    unsigned number =
+        offset / 8 < sizeof(row_numbers) ? row_numbers[offset / 8] : 0;
 
-        if (row->offset == (offset & ~7u)) {
-            return row->needs == 0 || (iommu->efr & row->needs) != 0 ? row
-                                                                     : NULL;
-        }
+    if (number == 0) {
+        return NULL;
     }
-    return NULL;
+    const struct row *row = &rows[number - 1];
+
+    return row->needs == 0 || (iommu->efr & row->needs) != 0 ? row : NULL;
 }
 
 static uint64_t

@@ -578,3 +578,18 @@ ae_remap_step(struct ae_remap *r)
     }
     return AE_REMAP_FINISHED;
 }
+
+bool
+ae_remap_run(struct ae_remap *r)
+{
+    bool is_first = r->phase == PHASE_FETCH;
+
+    if (is_first && fetch(r) != AE_REMAP_FETCHED) {
+        return false;
+    }
+    if ((r->phase != PHASE_IRR || irr_set(r) == AE_REMAP_IRR) &&
+        r->phase == PHASE_AGAIN) {
+        (void)again(r);
+    }
+    return is_first;
+}

@@ -150,5 +150,8 @@ ae_remap_begin(struct ae_remap *r, const struct ae_remapper *hw, uint32_t flags,
  * three at most, and FINISHED from then on. */
 enum ae_remap_event
 ae_remap_step(struct ae_remap *r);
+/* All steps that are left, in one section. Was FETCHED one of them? */
+bool
+ae_remap_run(struct ae_remap *r);
 
 #endif
