@@ -3,8 +3,8 @@
  * GA tag -> vCPU: the library's VM table against the floor, one array load
  * indexed by the tag without protection, and against the kernel's table under
  * locks and RCU. All of them are variants (variant.h): their loops are compiled
- * alike, a batch of 64 look-ups per drain. All look up the same random tags,
- * and compare who is found.
+ * alike, a batch of 512 look-ups per drain, the kernel's whole log. All look up
+ * the same random tags, and compare who is found.
  *
  * Objects are live entries: to 12, VMs of one vCPU; 1024, VMs of 32; above,
  * VMs of 256. The first thread is measured; the others look up all the time. In
@@ -34,7 +34,7 @@
 #define EXTRA_TAG 0x138801u /* the writer's: VM 5000, of which one stays */
 #define LAST_TAG  0x138900u /* VM 5001's only one */
 #define CHANGES_S 100000u
-#define WRITE_MS  200u
+#define WRITE_MS  500u
 
 enum what {
     WHAT_LIBRARY,
@@ -55,7 +55,8 @@ struct vmtable {
     _Alignas(128) struct design library;
     struct design rival; /* loop NULL: the floor */
     void **floor;
-    bool writes; /* the last thread does */
+    unsigned nr_others;
+    bool writes; /* the last of them does */
     bool tears_down;
     struct {
         _Alignas(128) struct keys keys;
@@ -122,7 +123,7 @@ others_burst(void *state, unsigned n, uint32_t what)
 {
     struct vmtable *v = state;
 
-    if (v->writes && n + 1 == v->crowd.nr) {
+    if (v->writes && n + 1 == v->nr_others) {
         change(v, what);
     } else {
         bench_use(find(v, what, n + 1, OTHERS));
@@ -192,13 +193,16 @@ design_open(struct design *d, const char *name, const struct keys *k,
 }
 
 static void
-design_close(const struct design *d, const struct keys *k)
+design_close(const struct design *d, const struct keys *k, unsigned readers)
 {
     if (d->loop != NULL) {
         for (uint32_t i = 0; i < k->nr; i++) {
             d->loop->remove(d->table, keys_tag(k, i));
         }
         d->loop->remove(d->table, EXTRA_TAG - 1);
+        for (unsigned i = 0; i < readers; i++) {
+            d->loop->reader_end(d->table, d->readers[i]);
+        }
         d->loop->destroy(d->table);
     }
 }
@@ -239,7 +243,8 @@ vmtable_open(const struct bench *b, uint32_t objects, void **ret)
                         : floor_open(v, &k))) {
         return bench_fail("no memory, or no such design");
     }
-    if (!crowd_start(&v->crowd, threads - 1, WHAT_LIBRARY, others_burst, v)) {
+    v->nr_others = threads - 1;
+    if (!crowd_start(&v->crowd, v->nr_others, WHAT_LIBRARY, others_burst, v)) {
         return bench_fail("pthread_create");
     }
     *ret = v;
@@ -253,8 +258,8 @@ vmtable_close(void *state)
     const struct keys *k = &v->readers[0].keys;
 
     crowd_stop(&v->crowd);
-    design_close(&v->library, k);
-    design_close(&v->rival, k);
+    design_close(&v->library, k, v->nr_others + 1);
+    design_close(&v->rival, k, v->nr_others + 1);
     free(v->floor);
     free(v);
 }

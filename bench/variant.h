@@ -21,6 +21,7 @@ struct variant_vmtable {
     void *(*create)(void);
     void (*destroy)(void *table);
     void *(*reader)(void *table);
+    void (*reader_end)(void *table, void *reader);
     /* A tag of keys_who(). */
     bool (*publish)(void *table, uint32_t tag);
     void (*remove)(void *table, uint32_t tag);

@@ -14,13 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "hv/vmtable.h"
 #include "variant.h"
 
-#define BATCH  64u
-#define ROUNDS 20000u
+#define BATCH 512u /* a whole GA log of the kernel's */
 
 /* ---- the loop ----------------------------------------------------------- */
 
@@ -53,6 +53,12 @@ loop_reader(void *table)
     struct ae_drain *d = NULL;
 
     return ae_drain_create(table, &d) == 0 ? d : NULL;
+}
+
+static void
+loop_reader_end(void *table, void *reader)
+{
+    ae_drain_destroy(table, reader);
 }
 
 static bool
@@ -142,11 +148,38 @@ check_contract(struct ae_vmtable *t, struct ae_drain *d)
 struct racing {
     struct ae_vmtable *table;
     struct ae_drain *drain;
-    _Atomic uint32_t alive; /* what the tag's vCPU is */
+    _Atomic uint32_t alive;           /* what the tag's vCPU is */
+    _Atomic uint32_t inside, leaving; /* a wake runs; the vCPU is to go */
     _Atomic uint32_t over, late, wrong;
 };
 
 #define RACE_TAG 0x700u
+#define HELD     50u    /* rounds in which a batch is held open */
+#define PATIENCE 20u    /* looks at a batch that is held, 100 us apart */
+#define ROUNDS   20000u /* all */
+
+static void
+pause_100us(void)
+{
+    (void)nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+}
+
+/* A wake, which is not over before the vCPU has had time to go, if it may. */
+static void
+race_wake(struct racing *r)
+{
+    atomic_store(&r->inside, 1);
+    while (!atomic_load(&r->leaving)) {
+        (void)sched_yield();
+    }
+    bool held = atomic_load(&r->leaving) == 2;
+
+    for (unsigned i = 0; held && i < PATIENCE && atomic_load(&r->alive); i++) {
+        pause_100us();
+    }
+    (void)atomic_fetch_add(&r->late, atomic_load(&r->alive) == 0);
+    atomic_store(&r->inside, 0);
+}
 
 static void *
 race_reader(void *opaque)
@@ -158,15 +191,33 @@ race_reader(void *opaque)
         void *who = ae_vmtable_find(r->table, RACE_TAG);
 
         if (who == (void *)&r->alive) {
-            /* The wake: now and then somebody else runs before it. */
-            (void)sched_yield();
-            (void)atomic_fetch_add(&r->late, atomic_load(&r->alive) == 0);
+            race_wake(r);
         } else if (who != NULL) {
             (void)atomic_fetch_add(&r->wrong, 1);
         }
         ae_drain_end(r->drain);
     }
     return NULL;
+}
+
+/* One life. held: it ends beside a wake. */
+static void
+race_round(struct racing *r, bool held)
+{
+    atomic_store(&r->leaving, held ? 0 : 1);
+    atomic_store(&r->alive, 1);
+    (void)ae_vmtable_publish(r->table, RACE_TAG,
+                             (struct avicemu_vcpu *)(void *)&r->alive);
+    while (held && !atomic_load(&r->inside)) {
+        (void)sched_yield();
+    }
+    atomic_store(&r->leaving, held ? 2 : 1);
+    loop_remove(r->table, RACE_TAG);
+    loop_synchronize(r->table);
+    atomic_store(&r->alive, 0);
+    while (atomic_load(&r->inside)) {
+        (void)sched_yield(); /* only where synchronize is wrong */
+    }
 }
 
 static const char *
@@ -183,18 +234,11 @@ check_race(struct ae_vmtable *t, struct ae_drain *d)
 
     memset(&any, 0xff, sizeof(any));
     (void)pthread_setaffinity_np(thread, sizeof(any), &any);
-    for (uint32_t i = 0; i < ROUNDS; i++) {
-        atomic_store(&r.alive, 1);
-        (void)ae_vmtable_publish(t, RACE_TAG,
-                                 (struct avicemu_vcpu *)(void *)&r.alive);
-        if (i % 8 == 0) {
-            (void)sched_yield();
-        }
-        loop_remove(t, RACE_TAG);
-        loop_synchronize(t);
-        atomic_store(&r.alive, 0);
+    for (uint32_t i = 0; i < ROUNDS && atomic_load(&r.late) == 0; i++) {
+        race_round(&r, i < HELD);
     }
     atomic_store(&r.over, 1);
+    atomic_store(&r.leaving, 1);
     (void)pthread_join(thread, NULL);
     if (atomic_load(&r.wrong) != 0) {
         return "a look-up found somebody that was never published";
@@ -224,6 +268,7 @@ static const struct variant_vmtable loop = {
     .create = loop_create,
     .destroy = loop_destroy,
     .reader = loop_reader,
+    .reader_end = loop_reader_end,
     .publish = loop_publish,
     .remove = loop_remove,
     .synchronize = loop_synchronize,

@@ -15,11 +15,11 @@
 #define AE_VMT_MID_BITS  11u
 #define AE_VMT_LEAF_BITS 8u
 
-/* A node of the table: 0, or addresses of the nodes below, or of vCPUs. */
+/* A node of the table: addresses of the nodes below, or of vCPUs and 0. */
 struct ae_vmt_node {
     /* Under the lock. */
     struct ae_vmt_node *next; /* of a list: out of the table, or emptied */
-    uint32_t nr;              /* entries that are not 0 */
+    uint32_t nr;              /* entries that lead to a vCPU, or did */
     uint32_t tag;             /* an emptied leaf's: one that it had */
     bool is_emptied;          /* a leaf in the table, on the list */
     /* Written under the lock, read by drains. */
@@ -39,6 +39,8 @@ struct ae_vmtable {
     /* Constant. */
     const struct avicemu_allocator *allocator;
     struct ae_vmt_node *root;
+    /* Below which nobody is: where entries lead that have nothing. */
+    struct ae_vmt_node *no_mid, *no_leaf;
     /* Pushed to under the lock, read by ae_vmtable_synchronize() without
      * it. */
     _Atomic(struct ae_drain *) drains;
@@ -65,27 +67,19 @@ ae_vmt_entry(const struct ae_vmt_node *node, uint32_t i)
 
 /*
  * The vCPU with this tag, or NULL. Between ae_drain_begin() and ae_drain_end(),
- * and good until the latter. Three loads; wait-free.
+ * and good until the latter. Three loads and no branch; wait-free.
  */
 static inline struct avicemu_vcpu *
 ae_vmtable_find(const struct ae_vmtable *t, uint32_t tag)
 {
     const uint32_t mid_mask = (1u << AE_VMT_MID_BITS) - 1;
     const uint32_t leaf_mask = (1u << AE_VMT_LEAF_BITS) - 1;
-    uint64_t entry =
-        ae_vmt_entry(t->root, tag >> (AE_VMT_MID_BITS + AE_VMT_LEAF_BITS));
-
-    if (AE_UNLIKELY(entry == 0)) {
-        return NULL;
-    }
-    const struct ae_vmt_node *mid = (const void *)(uintptr_t)entry;
+    const struct ae_vmt_node *mid = (const void *)(uintptr_t)ae_vmt_entry(
+        t->root, tag >> (AE_VMT_MID_BITS + AE_VMT_LEAF_BITS));
 
     AE_STEP(drain_a);
-    entry = ae_vmt_entry(mid, tag >> AE_VMT_LEAF_BITS & mid_mask);
-    if (AE_UNLIKELY(entry == 0)) {
-        return NULL;
-    }
-    const struct ae_vmt_node *leaf = (const void *)(uintptr_t)entry;
+    const struct ae_vmt_node *leaf = (const void *)(uintptr_t)ae_vmt_entry(
+        mid, tag >> AE_VMT_LEAF_BITS & mid_mask);
 
     return (struct avicemu_vcpu *)(uintptr_t)ae_vmt_entry(leaf,
                                                           tag & leaf_mask);

@@ -411,7 +411,7 @@ test_no_memory(void **state)
     uint32_t id = 0;
 
     (void)state;
-    for (uint32_t left = 0; left < 1; left++) {
+    for (uint32_t left = 0; left < 3; left++) {
         f = (struct fixture){
             .allocator = { counting_alloc, counting_free, &f }, .nr_left = left
         };

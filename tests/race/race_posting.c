@@ -23,12 +23,13 @@
 
 #include "race.h"
 
-#define IOMMUS  3u
-#define DEVICES 64u
-#define VCPUS   8u
-#define VECTOR  0x51u
-#define ALIVE   0xa11fe11fu
-#define POISON  0xdd
+#define IOMMUS   3u
+#define DEVICES  64u
+#define VCPUS    8u
+#define VECTOR   0x51u
+#define ALIVE    0xa11fe11fu
+#define POISON   0xdd
+#define PATIENCE 100000u /* yields */
 
 struct sleeper {
     _Atomic uint32_t alive;
@@ -277,7 +278,19 @@ notifier_thread(void *arg)
     return NULL;
 }
 
-/* VMs come, take all entries, sleep, and go. */
+static uint64_t
+guest_wakes(const struct guest *g)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = 0; i < VCPUS; i++) {
+        n += atomic_load(&g->sleeper[i]->wakes);
+    }
+    return n;
+}
+
+/* VMs come, take all entries, sleep, and go; every second one not before
+ * somebody was woken. */
 static void
 churn(struct torture *t)
 {
@@ -299,10 +312,11 @@ churn(struct torture *t)
                 (void)atomic_fetch_add(&t->bad, 1);
             }
         }
-        for (uint32_t i = 0; i < VCPUS; i++) {
-            (void)atomic_fetch_add(&t->woken,
-                                   atomic_load(&g.sleeper[i]->wakes));
+        for (uint32_t i = 0;
+             round % 2 == 0 && i < PATIENCE && guest_wakes(&g) == 0; i++) {
+            (void)sched_yield();
         }
+        (void)atomic_fetch_add(&t->woken, guest_wakes(&g));
         if (guest_close(&g) != 0) {
             (void)atomic_fetch_add(&t->bad, 1);
         }
