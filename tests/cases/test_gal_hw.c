@@ -411,25 +411,27 @@ gal_12(void **state)
 int
 main(void)
 {
-#define T(name, fn, setup)                  \
-    {                                       \
-        name, fn, setup, rig_teardown, NULL \
-    }
     const struct CMUnitTest tests[] = {
-        T("GAL-01 after an overflow the log runs again", gal_01, rig_setup),
-        T("GAL-01 no interrupt without its enable", gal_01_quiet, rig_setup),
-        T("GAL-03 RemapEn over both changes of mode", gal_03, strict_setup),
-        T("GAL-04 no mixture of two entries lands", gal_04, rig_setup),
-        T("GAL-04 a mixture that is written is one", gal_04_halves, rig_setup),
-        T("GAL-04 changed between both reads", gal_04_between, rig_setup),
-        T("GAL-06 off and on in the same buffer", gal_06, rig_setup),
-        T("GAL-06 pointers are kept over off and on", gal_06_goes_on,
-          rig_setup),
-        T("GAL-08 only fixed and arbitrated are posted", gal_08, rig_setup),
-        T("GAL-11 an event has sixteen bytes", gal_11_event, rig_setup),
-        T("GAL-11 the window of interrupts", gal_11_window, rig_setup),
-        T("GAL-11 XTEn needs XTSup", gal_11_xt, without_xt_setup),
-        T("GAL-12 a posted entry that is clobbered", gal_12, strict_setup),
+        RIG_ROW("GAL-01 after an overflow the log runs again", gal_01,
+                rig_setup),
+        RIG_ROW("GAL-01 no interrupt without its enable", gal_01_quiet,
+                rig_setup),
+        RIG_ROW("GAL-03 RemapEn over both changes of mode", gal_03,
+                strict_setup),
+        RIG_ROW("GAL-04 no mixture of two entries lands", gal_04, rig_setup),
+        RIG_ROW("GAL-04 a mixture that is written is one", gal_04_halves,
+                rig_setup),
+        RIG_ROW("GAL-04 changed between both reads", gal_04_between, rig_setup),
+        RIG_ROW("GAL-06 off and on in the same buffer", gal_06, rig_setup),
+        RIG_ROW("GAL-06 pointers are kept over off and on", gal_06_goes_on,
+                rig_setup),
+        RIG_ROW("GAL-08 only fixed and arbitrated are posted", gal_08,
+                rig_setup),
+        RIG_ROW("GAL-11 an event has sixteen bytes", gal_11_event, rig_setup),
+        RIG_ROW("GAL-11 the window of interrupts", gal_11_window, rig_setup),
+        RIG_ROW("GAL-11 XTEn needs XTSup", gal_11_xt, without_xt_setup),
+        RIG_ROW("GAL-12 a posted entry that is clobbered", gal_12,
+                strict_setup),
     };
 
     return cmocka_run_group_tests_name("cases GAL, hardware", tests, NULL,

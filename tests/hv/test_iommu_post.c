@@ -14,12 +14,10 @@
 
 /* What one interrupt does now. */
 static void
-expect(struct rig *rig, struct avicemu_iommu *iommu, uint32_t bells,
-       uint32_t logged)
+expect(struct avicemu_iommu *iommu, uint32_t bells, uint32_t logged)
 {
     struct avicemu_iommu_posted p = post_raise(iommu, 0);
 
-    (void)rig;
     assert_int_equal(p.way, AVICEMU_WAY_POSTED);
     assert_int_equal(p.posted.nr_new + p.posted.nr_merged, 1);
     assert_int_equal(p.nr_doorbells, bells);
@@ -32,6 +30,15 @@ notify(struct avicemu_iommu *iommu)
     return avicemu_iommu_notify(iommu);
 }
 
+/* Back from the guest, which did HLT. */
+static void
+halt(struct rig *rig)
+{
+    (void)rig_enter(rig, 1, IF);
+    rig_exit(rig, 1, IF);
+    assert_int_equal(avicemu_vcpu_set_halted(rig->v[1]), 0);
+}
+
 /* load, put, block, unblock: IsRun and GALogIntr in each state. */
 static void
 test_states(void **state)
@@ -41,27 +48,25 @@ test_states(void **state)
 
     assert_int_equal(avicemu_iommu_route(iommu, DEVICE, 0, rig->v[1], VECTOR),
                      0);
-    expect(rig, iommu, 1, 0); /* loaded */
+    expect(iommu, 1, 0); /* loaded */
     assert_int_equal(avicemu_vcpu_put(rig->v[1]), 0);
-    expect(rig, iommu, 0, 0); /* put: GALogIntr is 0 for the preempted */
+    expect(iommu, 0, 0); /* put: GALogIntr is 0 for the preempted */
     assert_int_equal(avicemu_vcpu_load(rig->v[1], 3), 0);
-    expect(rig, iommu, 1, 0); /* on another core */
+    expect(iommu, 1, 0); /* on another core */
     assert_int_equal(rig->ga_interrupts, 0);
     rig_drain(rig);
-    (void)rig_enter(rig, 1, IF);
-    rig_exit(rig, 1, IF);
-    assert_int_equal(avicemu_vcpu_set_halted(rig->v[1]), 0);
+    halt(rig);
     assert_int_equal(avicemu_vcpu_block_begin(rig->v[1]), AVICEMU_SLEEP_YES);
-    expect(rig, iommu, 0, 1); /* blocked: logged, one interrupt */
+    expect(iommu, 0, 1); /* blocked: logged, one interrupt */
     assert_int_equal(rig->ga_interrupts, 1);
-    expect(rig, iommu, 0, 1);
+    expect(iommu, 0, 1);
     assert_int_equal(rig->ga_interrupts, 1);
     assert_int_equal(rig->fake[1].wakes, 0);
     assert_int_equal(notify(iommu), 2);
     assert_int_equal(rig->fake[1].wakes, 1); /* exactly one */
     assert_int_equal(notify(iommu), 0);
     assert_int_equal(avicemu_vcpu_block_end(rig->v[1]), 0);
-    expect(rig, iommu, 1, 0); /* unblocked: as loaded */
+    expect(iommu, 1, 0); /* unblocked: as loaded */
     assert_int_equal(rig_take(rig, 1), VECTOR);
     eoi(rig->v[1]);
     post_close(iommu);
@@ -75,17 +80,15 @@ test_preempted_while_blocked(void **state)
     struct avicemu_iommu *iommu = post_open(rig, 0);
 
     (void)avicemu_iommu_route(iommu, DEVICE, 0, rig->v[1], VECTOR);
-    (void)rig_enter(rig, 1, IF);
-    rig_exit(rig, 1, IF);
-    (void)avicemu_vcpu_set_halted(rig->v[1]);
+    halt(rig);
     assert_int_equal(avicemu_vcpu_block_begin(rig->v[1]), AVICEMU_SLEEP_YES);
     (void)avicemu_vcpu_put(rig->v[1]);
-    expect(rig, iommu, 0, 1);
+    expect(iommu, 0, 1);
     (void)avicemu_vcpu_load(rig->v[1], 5);
-    expect(rig, iommu, 0, 1);
+    expect(iommu, 0, 1);
     (void)avicemu_vcpu_put(rig->v[1]);
     (void)avicemu_vcpu_block_end(rig->v[1]);
-    expect(rig, iommu, 0, 0);
+    expect(iommu, 0, 0);
     rig_drain(rig);
     post_close(iommu);
 }
@@ -98,10 +101,8 @@ test_block_sees_bit(void **state)
     struct avicemu_iommu *iommu = post_open(rig, 0);
 
     (void)avicemu_iommu_route(iommu, DEVICE, 0, rig->v[1], VECTOR);
-    (void)rig_enter(rig, 1, IF);
-    rig_exit(rig, 1, IF);
-    (void)avicemu_vcpu_set_halted(rig->v[1]);
-    expect(rig, iommu, 1, 0);
+    halt(rig);
+    expect(iommu, 1, 0);
     assert_int_equal(avicemu_vcpu_block_begin(rig->v[1]), AVICEMU_SLEEP_NO);
     rig_drain(rig);
     post_close(iommu);
@@ -117,7 +118,7 @@ test_in_guest(void **state)
 
     (void)avicemu_iommu_route(iommu, DEVICE, 0, rig->v[1], VECTOR);
     (void)rig_enter(rig, 1, IF);
-    expect(rig, iommu, 1, 0);
+    expect(iommu, 1, 0);
     rig->todo.size = sizeof(rig->todo);
     assert_int_equal(avicemu_vcpu_recheck(rig->v[1], AVICEMU_RECHECK_DOORBELL,
                                           &cpu, &rig->todo),
@@ -128,7 +129,7 @@ test_in_guest(void **state)
     /* Not loaded: it enters all the same. */
     (void)avicemu_vcpu_put(rig->v[1]);
     (void)rig_enter(rig, 1, IF);
-    expect(rig, iommu, 0, 1);
+    expect(iommu, 0, 1);
     assert_int_equal(notify(iommu), 1);
     assert_int_equal(rig->fake[1].kicks, 1);
     rig_exit(rig, 1, IF);
@@ -136,7 +137,7 @@ test_in_guest(void **state)
     /* On a core beyond the words. */
     (void)avicemu_vcpu_load(rig->v[1], 100);
     (void)rig_enter(rig, 1, IF);
-    expect(rig, iommu, 0, 1);
+    expect(iommu, 0, 1);
     assert_int_equal(notify(iommu), 1);
     assert_int_equal(rig->fake[1].kicks, 2);
     rig_exit(rig, 1, IF);
@@ -245,22 +246,22 @@ test_retarget(void **state)
     struct avicemu_iommu *iommu = post_open(rig, 0);
 
     (void)avicemu_iommu_route(iommu, DEVICE, 0, rig->v[1], VECTOR);
-    expect(rig, iommu, 1, 0);
+    expect(iommu, 1, 0);
     (void)avicemu_iommu_route(iommu, DEVICE, 0, rig->v[2], VECTOR + 16);
-    expect(rig, iommu, 1, 0);
+    expect(iommu, 1, 0);
     assert_true(vec_bit(rig->v[1], R_IRR, VECTOR));
     assert_false(vec_bit(rig->v[1], R_IRR, VECTOR + 16));
     assert_true(vec_bit(rig->v[2], R_IRR, VECTOR + 16));
     /* The old one's moves leave the entry alone. */
     (void)avicemu_vcpu_put(rig->v[1]);
-    expect(rig, iommu, 1, 0);
+    expect(iommu, 1, 0);
     (void)avicemu_vcpu_put(rig->v[2]);
-    expect(rig, iommu, 0, 0);
+    expect(iommu, 0, 0);
     /* Un-posted, and again. */
     (void)avicemu_iommu_route(iommu, DEVICE, 0, NULL, 0);
     assert_int_equal(post_raise(iommu, 0).way, AVICEMU_WAY_HOST);
     (void)avicemu_iommu_route(iommu, DEVICE, 0, rig->v[1], VECTOR);
-    expect(rig, iommu, 0, 0);
+    expect(iommu, 0, 0);
     rig_drain(rig);
     post_close(iommu);
 }
@@ -343,12 +344,10 @@ test_several(void **state)
 
     (void)avicemu_iommu_route(one, DEVICE, 0, rig->v[1], VECTOR);
     (void)avicemu_iommu_route(two, DEVICE, 0, rig->v[1], VECTOR + 1);
-    (void)rig_enter(rig, 1, IF);
-    rig_exit(rig, 1, IF);
-    (void)avicemu_vcpu_set_halted(rig->v[1]);
+    halt(rig);
     (void)avicemu_vcpu_block_begin(rig->v[1]);
-    expect(rig, one, 0, 1);
-    expect(rig, two, 0, 1);
+    expect(one, 0, 1);
+    expect(two, 0, 1);
     assert_int_equal(rig->ga_interrupts, 2);
     assert_int_equal(notify(two), 1);
     assert_int_equal(notify(one), 1);
@@ -373,7 +372,7 @@ test_destroy(void **state)
     rig_exit(rig, last, IF);
     (void)avicemu_vcpu_set_halted(rig->v[last]);
     (void)avicemu_vcpu_block_begin(rig->v[last]);
-    expect(rig, iommu, 0, 1);
+    expect(iommu, 0, 1);
     (void)avicemu_vcpu_block_end(rig->v[last]);
     rig_drain(rig);
     assert_int_equal(avicemu_vcpu_destroy(rig->v[last]), 0);

@@ -101,4 +101,12 @@ rig_wait(struct rig *rig, unsigned i, uint64_t data);
 uint64_t
 rig_event(struct rig *rig, uint64_t *ret_high);
 
+/* Rows of a suite: by the function's name, or by one of their own. */
+#define RIG_TEST(fn, setup) \
+    cmocka_unit_test_setup_teardown(fn, setup, rig_teardown)
+#define RIG_ROW(name, fn, setup)            \
+    {                                       \
+        name, fn, setup, rig_teardown, NULL \
+    }
+
 #endif

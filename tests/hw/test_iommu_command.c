@@ -324,15 +324,20 @@ test_cached_page(void **state)
 int
 main(void)
 {
-#define T(fn, setup) cmocka_unit_test_setup_teardown(fn, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(test_wait, rig_setup),           T(test_illegal, rig_setup),
-        T(test_others, rig_setup),         T(test_without_ia, bare_setup),
-        T(test_fetch_error, rig_setup),    T(test_wrap, rig_setup),
-        T(test_under_way, rig_setup),      T(test_stop_waiting, rig_setup),
-        T(test_live_fields, cached_setup), T(test_cached_fields, cached_setup),
-        T(test_cached_dte, cached_setup),  T(test_cache_off, cached_setup),
-        T(test_cached_page, cached_setup),
+        RIG_TEST(test_wait, rig_setup),
+        RIG_TEST(test_illegal, rig_setup),
+        RIG_TEST(test_others, rig_setup),
+        RIG_TEST(test_without_ia, bare_setup),
+        RIG_TEST(test_fetch_error, rig_setup),
+        RIG_TEST(test_wrap, rig_setup),
+        RIG_TEST(test_under_way, rig_setup),
+        RIG_TEST(test_stop_waiting, rig_setup),
+        RIG_TEST(test_live_fields, cached_setup),
+        RIG_TEST(test_cached_fields, cached_setup),
+        RIG_TEST(test_cached_dte, cached_setup),
+        RIG_TEST(test_cache_off, cached_setup),
+        RIG_TEST(test_cached_page, cached_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -383,15 +383,20 @@ test_bad_rings(void **state)
 int
 main(void)
 {
-#define T(fn, setup) cmocka_unit_test_setup_teardown(fn, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(test_words, rig_setup),        T(test_run_states, rig_setup),
-        T(test_overflow, rig_setup),     T(test_log_off, rig_setup),
-        T(test_enable_rises, rig_setup), T(test_event_overflow, rig_setup),
-        T(test_signals, rig_setup),      T(test_steps, rig_setup),
-        T(test_retarget, rig_setup),     T(test_gappi, gappi_setup),
-        T(test_lengths, rig_setup),      T(test_bad_rings, rig_setup),
-        T(test_misuse, rig_setup),
+        RIG_TEST(test_words, rig_setup),
+        RIG_TEST(test_run_states, rig_setup),
+        RIG_TEST(test_overflow, rig_setup),
+        RIG_TEST(test_log_off, rig_setup),
+        RIG_TEST(test_enable_rises, rig_setup),
+        RIG_TEST(test_event_overflow, rig_setup),
+        RIG_TEST(test_signals, rig_setup),
+        RIG_TEST(test_steps, rig_setup),
+        RIG_TEST(test_retarget, rig_setup),
+        RIG_TEST(test_gappi, gappi_setup),
+        RIG_TEST(test_lengths, rig_setup),
+        RIG_TEST(test_bad_rings, rig_setup),
+        RIG_TEST(test_misuse, rig_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

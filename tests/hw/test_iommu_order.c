@@ -549,28 +549,27 @@ test_wild_head(void **state)
 int
 main(void)
 {
-#define T(fn, setup) cmocka_unit_test_setup_teardown(fn, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(test_interleaved, rig_setup),
-        T(test_last_of_many, rig_setup),
-        T(test_in_order, rig_setup),
-        T(test_signals, rig_setup),
-        T(test_no_page, rig_setup),
-        T(test_restart_while_waiting, rig_setup),
-        T(test_full_ring, rig_setup),
-        T(test_end_of_memory, rig_setup),
-        T(test_store_into_ring, rig_setup),
-        T(test_invalidation_behind_a_wait, strict_setup),
-        T(test_invalidated_under_way, strict_setup),
-        T(test_which_device, strict_setup),
-        T(test_remapped_is_cached, strict_setup),
-        T(test_cache_disabled, strict_setup),
-        T(test_log_stops, rig_setup),
-        T(test_hole, rig_setup),
-        T(test_log_goes_on, rig_setup),
-        T(test_overflow_in_flight, rig_setup),
-        T(test_memory_goes, rig_setup),
-        T(test_wild_head, rig_setup),
+        RIG_TEST(test_interleaved, rig_setup),
+        RIG_TEST(test_last_of_many, rig_setup),
+        RIG_TEST(test_in_order, rig_setup),
+        RIG_TEST(test_signals, rig_setup),
+        RIG_TEST(test_no_page, rig_setup),
+        RIG_TEST(test_restart_while_waiting, rig_setup),
+        RIG_TEST(test_full_ring, rig_setup),
+        RIG_TEST(test_end_of_memory, rig_setup),
+        RIG_TEST(test_store_into_ring, rig_setup),
+        RIG_TEST(test_invalidation_behind_a_wait, strict_setup),
+        RIG_TEST(test_invalidated_under_way, strict_setup),
+        RIG_TEST(test_which_device, strict_setup),
+        RIG_TEST(test_remapped_is_cached, strict_setup),
+        RIG_TEST(test_cache_disabled, strict_setup),
+        RIG_TEST(test_log_stops, rig_setup),
+        RIG_TEST(test_hole, rig_setup),
+        RIG_TEST(test_log_goes_on, rig_setup),
+        RIG_TEST(test_overflow_in_flight, rig_setup),
+        RIG_TEST(test_memory_goes, rig_setup),
+        RIG_TEST(test_wild_head, rig_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -371,28 +371,26 @@ low_vectors(void **state)
 int
 main(void)
 {
-#define T(name, fn, setup)                  \
-    {                                       \
-        name, fn, setup, rig_teardown, NULL \
-    }
     const struct CMUnitTest tests[] = {
-        T("vector 1: it runs: a doorbell", vector_1, rig_setup),
-        T("vector 2: preempted: the bit alone", vector_2, rig_setup),
-        T("vector 3: it blocks: an entry, one interrupt", vector_3, rig_setup),
-        T("vector 4, trap 4: the log overflows", vector_4, rig_setup),
+        RIG_ROW("vector 1: it runs: a doorbell", vector_1, rig_setup),
+        RIG_ROW("vector 2: preempted: the bit alone", vector_2, rig_setup),
+        RIG_ROW("vector 3: it blocks: an entry, one interrupt", vector_3,
+                rig_setup),
+        RIG_ROW("vector 4, trap 4: the log overflows", vector_4, rig_setup),
         { "vector 5: what does not restart it", vector_5, NULL, NULL, NULL },
-        T("vector 7, trap 10: what is cached", vector_7, strict_setup),
-        T("vector 8: dropped without an event", vector_8, rig_setup),
-        T("vector 9: data 400h", vector_9, rig_setup),
-        T("trap 1: bits of both modes", trap_1, rig_setup),
-        T("trap 2: length 8", trap_2, rig_setup),
-        T("trap 3: 00E8h is an address", trap_3, rig_setup),
-        T("trap 6: no vector in the log", trap_6, rig_setup),
-        T("trap 12: 512 of 2048", trap_12, rig_setup),
-        T("trap 13: XTEn needs GAEn", trap_13, rig_setup),
-        T("trap 14: where a fault is said to be", trap_14, rig_setup),
-        T("trap 15: nobody hears the doorbell", trap_15, rig_setup),
-        T("vectors 0 to 15 are posted as given", low_vectors, rig_setup),
+        RIG_ROW("vector 7, trap 10: what is cached", vector_7, strict_setup),
+        RIG_ROW("vector 8: dropped without an event", vector_8, rig_setup),
+        RIG_ROW("vector 9: data 400h", vector_9, rig_setup),
+        RIG_ROW("trap 1: bits of both modes", trap_1, rig_setup),
+        RIG_ROW("trap 2: length 8", trap_2, rig_setup),
+        RIG_ROW("trap 3: 00E8h is an address", trap_3, rig_setup),
+        RIG_ROW("trap 6: no vector in the log", trap_6, rig_setup),
+        RIG_ROW("trap 12: 512 of 2048", trap_12, rig_setup),
+        RIG_ROW("trap 13: XTEn needs GAEn", trap_13, rig_setup),
+        RIG_ROW("trap 14: where a fault is said to be", trap_14, rig_setup),
+        RIG_ROW("trap 7, 15: the entry says it runs, nobody hears", trap_15,
+                rig_setup),
+        RIG_ROW("vectors 0 to 15 are posted as given", low_vectors, rig_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

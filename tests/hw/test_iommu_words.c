@@ -258,19 +258,15 @@ word_registers(void **state)
 int
 main(void)
 {
-#define T(name, fn, setup)                  \
-    {                                       \
-        name, fn, setup, rig_teardown, NULL \
-    }
     const struct CMUnitTest tests[] = {
-        T("words of guest-mode entries", word_guest, rig_setup),
-        T("words of log entries and tags", word_tags, rig_setup),
-        T("words of remapped entries", word_remapped, rig_setup),
-        T("words of the DTE, offsets of entries", word_dte, rig_setup),
-        T("word of the GA log base", word_ga_base, rig_setup),
-        T("words of commands", word_commands, strict_setup),
-        T("words of events", word_events, rig_setup),
-        T("words of control and XT registers", word_registers, rig_setup),
+        RIG_ROW("words of guest-mode entries", word_guest, rig_setup),
+        RIG_ROW("words of log entries and tags", word_tags, rig_setup),
+        RIG_ROW("words of remapped entries", word_remapped, rig_setup),
+        RIG_ROW("words of the DTE, offsets of entries", word_dte, rig_setup),
+        RIG_ROW("word of the GA log base", word_ga_base, rig_setup),
+        RIG_ROW("words of commands", word_commands, strict_setup),
+        RIG_ROW("words of events", word_events, rig_setup),
+        RIG_ROW("words of control and XT registers", word_registers, rig_setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
