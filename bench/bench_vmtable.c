@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "crowd.h"
 #include "harness.h"
@@ -34,11 +35,12 @@
 #define EXTRA_TAG 0x138801u /* the writer's: VM 5000, of which one stays */
 #define LAST_TAG  0x138900u /* VM 5001's only one */
 #define CHANGES_S 100000u
-#define WRITE_MS  500u
+#define WRITE_MS  250u
 
 enum what {
     WHAT_LIBRARY,
     WHAT_BASE,
+    WHAT_NOTHING, /* the base is the library, and the others rest */
 };
 
 /* A design with its table, filled. */
@@ -58,6 +60,7 @@ struct vmtable {
     unsigned nr_others;
     bool writes; /* the last of them does */
     bool tears_down;
+    uint32_t base; /* enum what */
     struct {
         _Alignas(128) struct keys keys;
     } readers[CROWD_MAX + 1];
@@ -84,7 +87,7 @@ floor_find(const struct vmtable *v, struct keys *keys, uint64_t n)
 static uint64_t
 find(struct vmtable *v, uint32_t what, unsigned reader, uint64_t n)
 {
-    const struct design *d = what == WHAT_LIBRARY ? &v->library : &v->rival;
+    const struct design *d = what == WHAT_BASE ? &v->rival : &v->library;
     struct keys *keys = &v->readers[reader].keys;
 
     return d->loop == NULL
@@ -123,7 +126,9 @@ others_burst(void *state, unsigned n, uint32_t what)
 {
     struct vmtable *v = state;
 
-    if (v->writes && n + 1 == v->nr_others) {
+    if (what == WHAT_NOTHING) {
+        (void)usleep(1000);
+    } else if (v->writes && n + 1 == v->nr_others) {
         change(v, what);
     } else {
         bench_use(find(v, what, n + 1, OTHERS));
@@ -234,6 +239,7 @@ vmtable_open(const struct bench *b, uint32_t objects, void **ret)
     *v = (struct vmtable){ .writes = strstr(b->name, "-w") != NULL };
     v->tears_down = strstr(b->name, "-teardown") != NULL;
     v->writes |= v->tears_down;
+    v->base = strstr(b->name, "-vs-alone") != NULL ? WHAT_NOTHING : WHAT_BASE;
     for (unsigned i = 0; i < threads; i++) {
         v->readers[i].keys = k;
         v->readers[i].keys.random = i + 1;
@@ -281,13 +287,17 @@ library_run(void *state, uint64_t n)
 static void
 base_prepare(void *state)
 {
-    crowd_change(&((struct vmtable *)state)->crowd, WHAT_BASE);
+    struct vmtable *v = state;
+
+    crowd_change(&v->crowd, v->base);
 }
 
 static void
 base_run(void *state, uint64_t n)
 {
-    bench_use(find(state, WHAT_BASE, 0, n));
+    struct vmtable *v = state;
+
+    bench_use(find(v, v->base, 0, n));
 }
 
 static bool
@@ -383,51 +393,48 @@ base_change(void *state)
     }
 #define ALL  1, 12, 1024, 100000, 1000000
 #define SOME 12, 100000, 1000000
+/* 1, 2 and 8 readers, without and with a writer; goals: one reader, more. */
+#define READERS(name_, base_, goal_1_, goal_)                            \
+    ROW(name_, "one reader", base_, 1, goal_1_, ALL),                    \
+        ROW(name_ "-2", "2 readers", base_, 2, goal_, ALL),              \
+        ROW(name_ "-8", "8 readers", base_, 8, goal_, ALL),              \
+        ROW(name_ "-w", "one reader, a writer", base_, 2, goal_1_, ALL), \
+        ROW(name_ "-2-w", "2 readers, a writer", base_, 3, goal_, ALL),  \
+        ROW(name_ "-8-w", "8 readers, a writer", base_, 9, goal_, ALL)
+/* Beside one reader and 8, on all rivals. */
+#define WRITERS(name_, unit_, run_, base_run_)                                 \
+    WRITER(name_ "-vs-spinlock", 2, unit_, "spinlock", run_, base_run_),       \
+        WRITER(name_ "-vs-rcu", 2, unit_, "RCU hash", run_, base_run_),        \
+        WRITER(name_ "-vs-mutex", 2, unit_, "mutex", run_, base_run_),         \
+        WRITER(name_ "-vs-rwlock", 2, unit_, "rwlock", run_, base_run_),       \
+        WRITER(name_ "-8-vs-spinlock", 9, unit_, "spinlock", run_, base_run_), \
+        WRITER(name_ "-8-vs-rcu", 9, unit_, "RCU hash", run_, base_run_),      \
+        WRITER(name_ "-8-vs-mutex", 9, unit_, "mutex", run_, base_run_),       \
+        WRITER(name_ "-8-vs-rwlock", 9, unit_, "rwlock", run_, base_run_)
 
-/* The goals are those of 2 and more readers; and the floor's up to 1k. */
 const struct bench bench_vmtable[] = {
-    ROW("vmtable", "one reader", "array load", 1, 2.0, ALL),
-    ROW("vmtable-2", "2 readers", "array load", 2, 2.0, ALL),
-    ROW("vmtable-8", "8 readers", "array load", 8, 2.0, ALL),
-    ROW("vmtable-w", "one reader, a writer", "array load", 2, 2.0, ALL),
-    ROW("vmtable-8-w", "8 readers, a writer", "array load", 9, 2.0, SOME),
-    ROW("vmtable-vs-spinlock", "one reader", "spinlock", 1, 1 / 3.0, ALL),
-    ROW("vmtable-vs-spinlock-2", "2 readers", "spinlock", 2, 1 / 20.0, ALL),
-    ROW("vmtable-vs-spinlock-8", "8 readers", "spinlock", 8, 1 / 20.0, ALL),
-    ROW("vmtable-vs-spinlock-w", "one reader, a writer", "spinlock", 2, 0,
-        SOME),
-    ROW("vmtable-vs-rcu", "one reader", "RCU hash", 1, 0, SOME),
-    ROW("vmtable-vs-rcu-8", "8 readers", "RCU hash", 8, 0, SOME),
-    ROW("vmtable-vs-mutex", "one reader", "mutex", 1, 0, SOME),
-    ROW("vmtable-vs-mutex-8", "8 readers", "mutex", 8, 0, SOME),
-    ROW("vmtable-vs-rwlock", "one reader", "rwlock", 1, 0, SOME),
-    ROW("vmtable-vs-rwlock-8", "8 readers", "rwlock", 8, 0, SOME),
+    READERS("vmtable", "array load", 2.0, 2.0), /* to 1024; 1.5 at a million */
+    READERS("vmtable-vs-spinlock", "spinlock", 1 / 3.0, 1 / 20.0),
+    READERS("vmtable-vs-rcu", "RCU hash", 0, 0),
+    READERS("vmtable-vs-mutex", "mutex", 0, 0),
+    READERS("vmtable-vs-rwlock", "rwlock", 0, 0),
+    ROW("vmtable-vs-alone-2", "2 readers", "the same alone", 2, 1.3, ALL),
+    ROW("vmtable-vs-alone-8", "8 readers", "the same alone", 8, 1.3, ALL),
+    ROW("vmtable-vs-alone-w", "a writer", "the same alone", 2, 1.3, ALL),
     ROW_OPS("vmtable-each", "each, one reader", "array load", 1, 0, 1, SOME),
     ROW_OPS("vmtable-each-vs-spinlock", "each, one reader", "spinlock", 1, 0, 1,
             SOME),
     ROW_OPS("vmtable-each-vs-spinlock-2", "each, 2 readers", "spinlock", 2, 0,
             1, SOME),
+    ROW_OPS("vmtable-each-vs-spinlock-8", "each, 8 readers", "spinlock", 8, 0,
+            1, SOME),
     ROW_OPS("vmtable-each-vs-rcu-2", "each, 2 readers", "RCU hash", 2, 0, 1,
             SOME),
     WRITER("vmtable-writer", 2, "changes/s", "asked", library_rate, asked_rate),
-    WRITER("vmtable-writer-vs-spinlock", 2, "changes/s", "spinlock",
-           library_rate, base_rate),
-    WRITER("vmtable-writer-vs-rcu", 2, "changes/s", "RCU hash", library_rate,
-           base_rate),
-    WRITER("vmtable-writer-vs-rwlock", 2, "changes/s", "rwlock", library_rate,
-           base_rate),
-    WRITER("vmtable-writer-change-vs-spinlock", 2, "ns", "spinlock",
-           library_change, base_change),
     WRITER("vmtable-writer-8", 9, "changes/s", "asked", library_rate,
            asked_rate),
-    WRITER("vmtable-writer-8-vs-rcu", 9, "changes/s", "RCU hash", library_rate,
-           base_rate),
-    WRITER("vmtable-writer-8-vs-spinlock", 9, "changes/s", "spinlock",
-           library_rate, base_rate),
-    WRITER("vmtable-writer-8-vs-mutex", 9, "changes/s", "mutex", library_rate,
-           base_rate),
-    WRITER("vmtable-writer-8-change-vs-spinlock", 9, "ns", "spinlock",
-           library_change, base_change),
+    WRITERS("vmtable-writer", "changes/s", library_rate, base_rate),
+    WRITERS("vmtable-writer-change", "ns", library_change, base_change),
     WRITER("vmtable-teardown-vs-rcu", 2, "ns", "RCU hash", library_change,
            base_change),
     WRITER("vmtable-teardown-8-vs-rcu", 9, "ns", "RCU hash", library_change,

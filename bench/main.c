@@ -33,11 +33,13 @@ static const struct measure_plan full_plan = {
     .repeats = 11,
     .slice_ns = 4000000,
     .max_objects = UINT32_MAX,
+    .max_threads = UINT32_MAX,
 };
 static const struct measure_plan quick_plan = {
     .repeats = 7,
     .slice_ns = 300000,
     .max_objects = 1024,
+    .max_threads = 1,
 };
 
 struct options {
@@ -72,7 +74,8 @@ static const struct argp_option argp_options[] = {
       "both in JSON)",
       0 },
     { "quick", KEY_QUICK, NULL, 0,
-      "Some seconds in all: noisier, and no rows of more than 1024 objects",
+      "Within a minute: noisier, no rows of more than 1024 objects, and of "
+      "several threads one each",
       0 },
     { "goals", KEY_GOALS, NULL, 0, "Print the goal of each ratio", 0 },
     { "loop", KEY_LOOP, "NAME[/OBJECTS]", 0,
@@ -203,7 +206,8 @@ run_bench(const struct bench *b, const struct measure_plan *plan,
         uint32_t objects = i == 0 ? first_objects(b) : b->objects[i];
         struct measure_row row;
 
-        if (objects <= plan->max_objects) {
+        if (objects <= plan->max_objects &&
+            (i == 0 || b->threads <= plan->max_threads)) {
             measure_row(b, objects, plan, &row);
             report_row(report, &row);
         }

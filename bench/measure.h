@@ -12,6 +12,7 @@ struct measure_plan {
     unsigned repeats;     /* rounds of run, base, run, base */
     uint64_t slice_ns;    /* about how long each of the four takes */
     uint32_t max_objects; /* rows with more are left out */
+    uint32_t max_threads; /* of more only the row with the fewest objects */
 };
 
 struct measure_figures {
