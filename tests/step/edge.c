@@ -298,6 +298,7 @@ row_explore(void **state)
     } else {
         assert_int_equal(found.outcome, AVICEMU_STEP_OK);
         assert_int_equal(found.complete, 1);
+        assert_int_equal(e.seen & e.must, e.must);
     }
 }
 

@@ -46,6 +46,8 @@ struct edge {
     uint32_t ga; /* a word: its interrupt came */
     uint64_t now;
     uint64_t r[8]; /* what the parties found; 0 at the beginning */
+    /* Over all schedules: what happened in some, and must have, by bit. */
+    uint32_t seen, must;
     struct {
         void *memory, *copy;
         size_t bytes;
