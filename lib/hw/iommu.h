@@ -46,8 +46,8 @@ struct ae_iommu {
     /* The interrupt bits of the status register; all. */
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint64_t status;
 
-    /* The command buffer: tail and run software's, the rest whoever has the
-     * engine; see iommu_command.c. */
+    /* The command buffer: tail and base software's, run a bit of either's, the
+     * rest whoever has the engine; see iommu_command.c. */
     AE_ALIGNED(AE_CACHE_LINE) _Atomic uint32_t engine; /* enum engine */
     _Atomic uint32_t command_run;
     _Atomic uint64_t command_base;

@@ -16,6 +16,15 @@
  *
  *   IDLE --exchange--> BUSY --note--> AGAIN --its holder goes round--> BUSY
  *
+ * That the engine is held says nothing of the ring: an interrupt takes it to
+ * look whether a wait is done, also when the buffer has long been stopped. So
+ * whoever works on the ring says so in the run word, which is the only thing
+ * that software must see before it may change the ring: CmdBufRun.
+ *
+ *   run   0 software's: CmdBufEn rose, no illegal command since
+ *         1 the engine's holder is at the ring; set only while 0 is set, by one
+ *           compare-exchange
+ *
  * COMPLETION_WAIT must not complete while an interrupt is under way that began
  * by an older entry: it still may set a bit in a page that software is about to
  * free (CVE-2025-37885). Each interrupt counts itself under the current epoch
@@ -27,14 +36,17 @@
  *           B wait_begin()        invalidations -> epoch turned -> count read
  *   done    A ae_iommu_leave()    all it did -> count - 1 -> waiting read
  *           B wait_end()          waiting set -> count read -> data stored
- *   engine  A engine_run()        the note is set; engine held -> idle
+ *   engine  A ae_iommu_run()      the note is set; engine held -> idle
  *           B the holder          head, tail, count read -> note read
+ *   ring    A run_clear()         ring read, head moved -> run, bit 1 cleared
+ *           B ae_command_running()  run read as 0 -> base, head, tail written
  * all seq_cst.
  *
  * Invariants
  *   head != tail and running: the engine is held, or waiting is set
  *   waiting: an interrupt of the older epoch is under way, or the engine is
  *   held
+ *   run = 0: nobody looks at base, head and ring before software starts it
  *   a COMPLETION_WAIT is done exactly once
  *
  * Choices where sources are silent (all unverified)
@@ -55,6 +67,9 @@ enum engine {
     ENGINE_BUSY,
     ENGINE_AGAIN, /* busy, and somebody came */
 };
+
+#define RUN_ON   (1u << 0)
+#define RUN_BUSY (1u << 1)
 
 struct command {
     uint64_t low, high;
@@ -128,8 +143,13 @@ ae_command_tail(const struct ae_iommu *iommu)
 bool
 ae_command_running(const struct ae_iommu *iommu)
 {
-    return word_read(&iommu->command_run) != 0 ||
-           word_read(&iommu->engine) != ENGINE_IDLE;
+    /* ORD ring.B: nobody is at the ring, then it is changed. Partner: ring.A in
+     * run_clear(). If weaker: a command of the old ring is read from the new
+     * one. Test: step/iommu. */
+    uint32_t run = ae_load_seqcst_u32(&iommu->command_run);
+
+    AE_STEP(ring_b);
+    return run != 0;
 }
 
 void
@@ -150,6 +170,25 @@ ae_command_set_head(struct ae_iommu *iommu, uint32_t value)
     if (!ae_command_running(iommu)) {
         word_write(&iommu->command_head, value);
     }
+}
+
+static void
+run_set(struct ae_iommu *iommu)
+{
+    /* ORD engine.A: the ring, then that it runs, then the note. Partner:
+     * engine.B in ring_enter(). If weaker: see word_read(). Test: step/iommu.
+     */
+    (void)ae_fetch_or_seqcst_u32(&iommu->command_run, RUN_ON);
+}
+
+static void
+run_clear(struct ae_iommu *iommu, uint32_t bit)
+{
+    /* ORD ring.A: what was done at the ring, then that it is left. Partner:
+     * ring.B in ae_command_running(). If weaker: see there. Test: step/iommu.
+     */
+    (void)ae_fetch_and_seqcst_u32(&iommu->command_run, ~bit);
+    AE_STEP(ring_a);
 }
 
 /* ---- interrupts under way ----------------------------------------------- */
@@ -309,7 +348,7 @@ static void
 engine_halt(struct ae_iommu *iommu, enum ae_iommu_event_code code,
             uint64_t flags, uint64_t address, uint32_t *signals)
 {
-    word_write(&iommu->command_run, 0);
+    run_clear(iommu, RUN_ON);
     ae_iommu_event(iommu, code, flags, address, signals);
 }
 
@@ -338,22 +377,44 @@ engine_step(struct ae_iommu *iommu, uint32_t head, uint32_t *signals)
     word_write(&iommu->command_head, (head + 16) & ring_mask(iommu));
 }
 
+/* May the holder work on the ring? Until run_clear(). */
+static bool
+ring_enter(struct ae_iommu *iommu)
+{
+    uint32_t run = word_read(&iommu->command_run);
+
+    /* ORD engine.B, ring.B: the engine is held and the ring runs, then what is
+     * in it. Partner: engine.A in run_set(). If weaker: see word_read(). Test:
+     * step/iommu. */
+    return (run & RUN_ON) != 0 &&
+           ((run & RUN_BUSY) != 0 ||
+            ae_cas_seqcst_u32(&iommu->command_run, &run, RUN_ON | RUN_BUSY));
+}
+
 /* As far as it goes. Bounded: a tail that software moves meanwhile counts no
  * more than once round the ring; its note comes, too. */
 static void
 engine_work(struct ae_iommu *iommu, uint32_t *signals)
 {
-    for (uint32_t n = ring_mask(iommu) / 16 + 1; n > 0; n--) {
+    bool is_entered = false;
+
+    for (uint32_t n = 0; n <= ring_mask(iommu) / 16; n++) {
+        if (word_read(&iommu->waiting) != 0 && !wait_end(iommu, signals)) {
+            break;
+        }
+        if (!ring_enter(iommu)) {
+            break;
+        }
+        is_entered = true;
         uint32_t head = ae_command_head(iommu);
 
-        if (word_read(&iommu->waiting) != 0 && !wait_end(iommu, signals)) {
-            return;
-        }
-        if (word_read(&iommu->command_run) == 0 ||
-            head == ae_command_tail(iommu)) {
-            return;
+        if (head == ae_command_tail(iommu)) {
+            break;
         }
         engine_step(iommu, head, signals);
+    }
+    if (is_entered) {
+        run_clear(iommu, RUN_BUSY);
     }
 }
 
@@ -402,12 +463,12 @@ ae_command_set_tail(struct ae_iommu *iommu, uint32_t value, uint32_t *signals)
 void
 ae_command_start(struct ae_iommu *iommu, uint32_t *signals)
 {
-    word_write(&iommu->command_run, 1);
+    run_set(iommu);
     ae_iommu_run(iommu, signals);
 }
 
 void
 ae_command_stop(struct ae_iommu *iommu)
 {
-    word_write(&iommu->command_run, 0);
+    run_clear(iommu, RUN_ON);
 }

@@ -276,6 +276,33 @@ wait_twice(void *opaque)
     machine_wait_for(1);
 }
 
+/* Stop with a wait and a command behind it in the ring, as a driver that then
+ * may do what it likes with the ring: begin another one. */
+static void
+move_ring(void *opaque)
+{
+    struct edge *e = opaque;
+    uint64_t base = machine_address(PAGE_COMMANDS_2) | 8ull << 56;
+    uint64_t control = machine_read(AVICEMU_IOMMU_CONTROL);
+
+    unsigned n = machine_command(PAGE_COMMANDS, 0, machine_wait_command(0), 1);
+
+    tail_behind(e, machine_command(PAGE_COMMANDS, n, 5ull << 60, 0));
+    machine_write(e, AVICEMU_IOMMU_CONTROL,
+                  control & ~AVICEMU_CONTROL_CMD_BUF_EN);
+    while ((machine_read(AVICEMU_IOMMU_STATUS) & AVICEMU_STATUS_CMD_BUF_RUN) !=
+           0) {
+        ae_step_relax("run");
+    }
+    machine_write(e, AVICEMU_IOMMU_COMMAND_BASE, base);
+    e->r[FOUND_WRONG] += machine_read(AVICEMU_IOMMU_COMMAND_BASE) != base;
+    machine_write(e, AVICEMU_IOMMU_CONTROL, control);
+    machine_tail(
+        e, machine_command(PAGE_COMMANDS_2, 0, machine_wait_command(1), 1));
+    machine_wait_for(0);
+    machine_wait_for(1);
+}
+
 /* ---- checks ------------------------------------------------------------- */
 
 /* Nothing came into page A after the wait was done, which it was once. */
@@ -368,6 +395,12 @@ static const struct edge_row rows[] = {
       done,
       2,
       { enter_and_leave, wait_twice } },
+    { "engine, ring: one that ends a wait against a ring that is moved",
+      0,
+      one_under_way,
+      done,
+      2,
+      { finish_0, move_ring } },
 };
 
 int
