@@ -94,6 +94,18 @@ two_under_way(struct edge *e)
     return r;
 }
 
+/* One has found nothing in the cache and is about to read memory; the other one
+ * has filled it and set its bit. */
+static int
+two_cached(struct edge *e)
+{
+    int r = empty_cache(e);
+
+    begin_until(&late[0], AE_MSI_DTE);
+    begin_until(&late[1], AE_MSI_REREAD);
+    return r;
+}
+
 /* ---- devices ------------------------------------------------------------ */
 
 static void
@@ -365,6 +377,12 @@ static const struct edge_row rows[] = {
       settled,
       2,
       { post, retarget } },
+    { "epoch, drop: one that fills the cache, one behind its bit",
+      0,
+      two_cached,
+      settled,
+      3,
+      { finish_0, finish_1, retarget } },
     { "epoch, drop: INVALIDATE_IOMMU_ALL, with an empty cache",
       0,
       empty_cache,
