@@ -102,6 +102,7 @@ post_close(void *state)
     struct post *p = state;
 
     (void)avicemu_iommu_remove_device(p->iommu, DEVICE);
+    (void)avicemu_vcpu_block_end(p->vcpu);
     (void)avicemu_vcpu_exit(p->vcpu, &cpu);
     (void)avicemu_vcpu_destroy(p->vcpu);
     (void)avicemu_vm_destroy(p->vm);
