@@ -65,7 +65,7 @@ struct vmtable {
         _Alignas(128) struct keys keys;
     } readers[CROWD_MAX + 1];
     /* The writer's: when it changes again; changes, and ticks they took. */
-    _Alignas(128) uint64_t next;
+    _Alignas(128) _Atomic uint64_t next;
     _Atomic uint64_t changes, ticks;
 };
 
@@ -101,14 +101,15 @@ static void
 change(struct vmtable *v, uint32_t what)
 {
     const struct design *d = what == WHAT_LIBRARY ? &v->library : &v->rival;
-    uint64_t from = bench_tsc();
+    uint64_t from = bench_tsc(), next = atomic_load(&v->next);
 
-    if (from < v->next || d->loop == NULL) {
+    if (from < next || d->loop == NULL) {
         bench_relax();
         return;
     }
     /* Late ones are made up for, as far as it can. */
-    v->next = (v->next == 0 ? from : v->next) + 2 * bench_tsc_hz() / CHANGES_S;
+    atomic_store(&v->next,
+                 (next == 0 ? from : next) + 2 * bench_tsc_hz() / CHANGES_S);
     if (v->tears_down) {
         (void)d->loop->publish(d->table, LAST_TAG);
         d->loop->remove(d->table, LAST_TAG);
@@ -315,7 +316,7 @@ writer_run(struct vmtable *v, uint32_t what, double *ret_per_s, double *ret_ns)
     uint64_t hz = bench_tsc_hz(), from, ticks;
 
     crowd_change(&v->crowd, what);
-    v->next = 0;
+    atomic_store(&v->next, 0);
     atomic_store(&v->changes, 0);
     atomic_store(&v->ticks, 0);
     from = bench_tsc();
